@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+use super::built_in;
 use burnish_hub::{Hub, HubName, ModelParts, RepoKind};
 
 /// Returns the name on the Hub that a text is; `None` for a path.
@@ -24,7 +25,7 @@ pub(super) fn folder_of(option: &str, text: &str, name: &HubName, parts: ModelPa
     Ok(found.paths.into_iter().next().unwrap_or_default())
 }
 
-/// Returns the folder of a whole model: a path, or a name on the Hub.
+/// Returns the folder of a whole model: a path, a built-in folder, or a name on the Hub.
 ///
 /// # Errors
 /// If a name cannot be found, with the option.
@@ -32,7 +33,7 @@ pub(super) fn whole_model(option: &str, folder: &Path) -> Result<PathBuf> {
     let text = folder.to_str().unwrap_or_default();
     match name_of(option, text)? {
         Some(name) => folder_of(option, text, &name, ModelParts::Whole),
-        None => Ok(folder.to_owned()),
+        None => built_in::or_built_in(folder),
     }
 }
 

@@ -1,5 +1,5 @@
-//! Names in the settings that become files before anything is read: names on Hugging Face's Hub, and runs or checkpoints in place
-//! of models. The rest of the program sees only folders and files. The recorded settings get the name with its commit, or the
+//! Names in the settings that become files before anything is read: built-in files, names on Hugging Face's Hub, and runs or
+//! checkpoints in place of models. The rest of the program sees only folders and files. The recorded settings get the name with its commit, or the
 //! checkpoint.
 //!
 //! Weights, most of a model's bytes, come last: after every check that works without them.
@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
+use super::built_in;
 use super::hub_model::{folder_of, name_of, no_path};
 use super::saved_model::{ACTOR, CRITIC, SavedModel};
 use burnish_config::schema::{Location, LocationKind, LocationSetting, Schema};
@@ -101,7 +102,8 @@ impl Weights {
     }
 }
 
-/// Finds or downloads everything that the settings name on the Hub or in runs, except missing weights, which it returns.
+/// Finds or downloads everything that the settings name among built-in files, on the Hub or in runs, except missing weights,
+/// which it returns.
 ///
 /// # Errors
 /// If a name cannot be found, with its key, its place and the remedy.
@@ -112,6 +114,11 @@ pub fn find<T: Schema>(loaded: &mut Loaded<T>) -> Result<Weights, ConfigError> {
         let node = tree.root().get(&place.key).or_else(|| tree.root().get(place.key.rsplit_once('.')?.0)).cloned();
         let (key, text) = (key_of(tree, &place.key), place.location.to_string());
         let setting = NamedSetting { place: place.key.clone(), key, node, text };
+        // The settings keep the name, which is the same with and without the repository's files.
+        if let Some(path) = built_in::find(place.location.as_path()).map_err(|error| setting.wrong(&error))? {
+            *place.location = Location::found(&setting.text, vec![path], false);
+            continue;
+        }
         let reads_weights = place.kind == (LocationKind::Model { weights: true });
         let saved = saved_model(&place).map_err(|error| setting.wrong(&error))?;
         let (recorded, found, source) = match saved {
@@ -122,7 +129,8 @@ pub fn find<T: Schema>(loaded: &mut Loaded<T>) -> Result<Weights, ConfigError> {
                 (saved.checkpoint.to_string_lossy().into_owned(), found, Source::Saved(saved))
             }
             None => {
-                let name = HubName::from_setting(place.location, kind(place.kind)).map_err(|error| setting.wrong(&error))?;
+                let Some(kind) = repo_kind(place.kind) else { continue };
+                let name = HubName::from_setting(place.location, kind).map_err(|error| setting.wrong(&error))?;
                 let Some(name) = name else { continue };
                 let found = hub_of(&mut hub).and_then(|hub| get(hub, &name, place.kind));
                 let found = found.map_err(|error| setting.failed(error))?;
@@ -148,7 +156,7 @@ fn saved_model(place: &LocationSetting) -> Result<Option<(SavedModel, Location)>
     let first = if key.starts_with("critic.") { CRITIC } else { ACTOR };
     let find = || SavedModel::find(location.as_path(), first);
     let (saved, folder, lacks_weights) = match kind {
-        LocationKind::TrainingData | LocationKind::ValidationData | LocationKind::Data => return Ok(None),
+        LocationKind::TrainingData | LocationKind::ValidationData | LocationKind::Data | LocationKind::File => return Ok(None),
         LocationKind::Model { .. } | LocationKind::Tokenizer => {
             let Some(saved) = find()? else { return Ok(None) };
             let (folder, lacks_weights) = (saved.folder(), saved.is_adapter());
@@ -164,7 +172,7 @@ fn saved_model(place: &LocationSetting) -> Result<Option<(SavedModel, Location)>
     Ok(Some((saved, found)))
 }
 
-/// A model named on the command line: a path, a run, a checkpoint, or a name on the Hub.
+/// A model named on the command line: a path, a built-in folder, a run, a checkpoint, or a name on the Hub.
 pub struct NamedModel {
     option: &'static str,
     /// Path or name as written.
@@ -192,6 +200,9 @@ impl NamedModel {
 
     fn with(option: &'static str, folder: &Path, parts: ModelParts) -> Result<Self> {
         let text = folder.to_str().unwrap_or_default().to_owned();
+        if let Some(folder) = built_in::find(folder).context(option)? {
+            return Ok(Self { option, text, folder, source: None });
+        }
         if let Some(saved) = SavedModel::find(folder, ACTOR).context(option)? {
             if let Some(told) = saved.told() {
                 tracing::info!("{option}: {told}");
@@ -240,10 +251,12 @@ fn hub_of(hub: &mut Option<Hub>) -> Result<&Hub, HubError> {
     }
 }
 
-fn kind(thing: LocationKind) -> RepoKind {
+/// Returns the kind of repository on the Hub that may hold such a thing.
+fn repo_kind(thing: LocationKind) -> Option<RepoKind> {
     match thing {
-        LocationKind::Model { .. } | LocationKind::Tokenizer | LocationKind::Adapter => RepoKind::Model,
-        LocationKind::TrainingData | LocationKind::ValidationData | LocationKind::Data => RepoKind::Dataset,
+        LocationKind::Model { .. } | LocationKind::Tokenizer | LocationKind::Adapter => Some(RepoKind::Model),
+        LocationKind::TrainingData | LocationKind::ValidationData | LocationKind::Data => Some(RepoKind::Dataset),
+        LocationKind::File => None,
     }
 }
 
@@ -255,7 +268,7 @@ fn get(hub: &Hub, name: &HubName, thing: LocationKind) -> Result<HubFiles, HubEr
         LocationKind::Adapter => hub.model(name, ModelParts::Adapter),
         LocationKind::TrainingData => hub.data(name, Purpose::Training),
         LocationKind::ValidationData => hub.data(name, Purpose::Validation),
-        LocationKind::Data => hub.data(name, Purpose::Reading),
+        LocationKind::Data | LocationKind::File => hub.data(name, Purpose::Reading),
     }
 }
 

@@ -5,6 +5,7 @@
 //! [`RunSettings`], builds its [`Pipeline`], and calls [`Run::start`] and [`Run::run`].
 
 pub mod agents;
+pub(crate) mod built_in;
 pub mod checkpoint_parts;
 pub mod clock;
 mod context;

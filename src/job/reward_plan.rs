@@ -193,7 +193,7 @@ fn custom(keys: &RewardKeys, interrupt: &Interrupt) -> Result<Option<Arc<Pool>>>
     let custom = keys.custom;
     let Some(path) = &custom.path else { return Ok(None) };
     let source = CodeSource::File {
-        path: path.to_string(),
+        path: path.as_path().display().to_string(),
         names: custom.name.to_vec(),
         reward_kwargs: custom.reward_kwargs.clone().into_iter().collect(),
         positional: keys.manager == Some(RewardManager::Prime),

@@ -49,6 +49,7 @@ impl NamedFiles {
                 LocationKind::TrainingData => {
                     found.add(key.rsplit_once('.').map_or(&key, |(list, _)| list), "rows", location.paths())
                 }
+                LocationKind::File => found.add(&key, "file", location.paths()),
                 LocationKind::ValidationData | LocationKind::Data => {}
             }
         }

@@ -6,6 +6,7 @@ mod agent_tokens;
 mod agents;
 mod answers;
 mod broken_weights;
+mod built_in;
 mod chained;
 mod chat;
 mod common;

@@ -1,6 +1,5 @@
 //! The ways to a first run: `trainer` alone, `trainer run`, `trainer init`, and what follows about runs.
 
-use std::path::Path;
 use std::process::Output;
 
 use crate::common::trainer;
@@ -117,12 +116,16 @@ fn init_writes_a_recipe_that_runs() {
         let (code, text) = tell(&["run", &output, "--dry-run"]);
         assert!(code == 0, "{name}: {text}\n{}", std::fs::read_to_string(&output).unwrap());
     }
-    let copy = path("grpo.yaml");
-    assert_eq!(tell(&["init", "gsm8k/grpo", "--output", &copy]).0, 0);
-    assert_eq!(std::fs::read(&copy).unwrap(), std::fs::read(Path::new("recipes/gsm8k/grpo.yaml")).unwrap());
-    // A recipe with another one in its folder needs a copy of that one, too.
-    let (code, text) = tell(&["init", "arithmetic/dapo", "--output", &path("dapo.yaml")]);
-    assert!(code == 2 && text.contains("first type trainer init arithmetic/first --output"), "{text}");
+    let copied = |name: &str| {
+        let output = path("copy.yaml");
+        assert_eq!(tell(&["init", name, "--output", &output, "--force"]).0, 0);
+        (std::fs::read_to_string(&output).unwrap(), std::fs::read_to_string(format!("recipes/{name}.yaml")).unwrap())
+    };
+    let (copy, recipe) = copied("gsm8k/rloo");
+    assert_eq!(copy, recipe);
+    // A copy includes another recipe of the folder by its whole name.
+    let (copy, recipe) = copied("gsm8k/grpo");
+    assert_eq!(copy, recipe.replace("  - rloo\n", "  - /gsm8k/rloo@_global_\n"));
     let (code, text) = tell(&["init", "arithmetic/dpo", "--model", MODEL, "--output", &path("x.yaml")]);
     assert!(code == 2 && text.contains("trainer init dpo --model MODEL"), "{text}");
     let (code, text) =

@@ -1,4 +1,4 @@
-//! The built-in files of `config/`, and the recipes that run without a model and data of the user.
+//! The built-in files of `config/` and `recipes/`.
 
 /// The path inside `config/`, without `.yaml`, and the text of each file. A test compares this table with the folder.
 pub const FILES: &[(&str, &str)] = &[
@@ -55,4 +55,28 @@ pub const RECIPES: &[(&str, &str)] = &[
     ("arithmetic/first_dpo", include_str!("../../../recipes/arithmetic/first_dpo.yaml")),
     ("arithmetic/first_distill", include_str!("../../../recipes/arithmetic/first_distill.yaml")),
     ("arithmetic/first_generate", include_str!("../../../recipes/arithmetic/first_generate.yaml")),
+];
+
+/// The path inside `recipes/`, without `.yaml`, and the text of each other recipe. A test compares both tables with the folder.
+pub const EXAMPLES: &[(&str, &str)] = &[
+    ("arithmetic/dapo", include_str!("../../../recipes/arithmetic/dapo.yaml")),
+    ("arithmetic/distill", include_str!("../../../recipes/arithmetic/distill.yaml")),
+    ("arithmetic/dpo", include_str!("../../../recipes/arithmetic/dpo.yaml")),
+    ("arithmetic/online_dpo", include_str!("../../../recipes/arithmetic/online_dpo.yaml")),
+    ("arithmetic/ppo", include_str!("../../../recipes/arithmetic/ppo.yaml")),
+    ("arithmetic/prm", include_str!("../../../recipes/arithmetic/prm.yaml")),
+    ("arithmetic/random_reward_model", include_str!("../../../recipes/arithmetic/random_reward_model.yaml")),
+    ("arithmetic/reward_model", include_str!("../../../recipes/arithmetic/reward_model.yaml")),
+    ("arithmetic/rloo_trl", include_str!("../../../recipes/arithmetic/rloo_trl.yaml")),
+    ("arithmetic/rm", include_str!("../../../recipes/arithmetic/rm.yaml")),
+    ("arithmetic/sft", include_str!("../../../recipes/arithmetic/sft.yaml")),
+    ("calculator/grpo", include_str!("../../../recipes/calculator/grpo.yaml")),
+    ("calculator/sft", include_str!("../../../recipes/calculator/sft.yaml")),
+    ("gsm8k/grpo", include_str!("../../../recipes/gsm8k/grpo.yaml")),
+    ("gsm8k/random_small", include_str!("../../../recipes/gsm8k/random_small.yaml")),
+    ("gsm8k/rloo", include_str!("../../../recipes/gsm8k/rloo.yaml")),
+    ("guess/grpo", include_str!("../../../recipes/guess/grpo.yaml")),
+    ("tldr/generate", include_str!("../../../recipes/tldr/generate.yaml")),
+    ("tldr/judge", include_str!("../../../recipes/tldr/judge.yaml")),
+    ("tldr/rloo", include_str!("../../../recipes/tldr/rloo.yaml")),
 ];

@@ -66,7 +66,7 @@ pub(crate) fn recipe(kind: Kind, request: &Request, defaults: &Node) -> Result<O
     let Some(first) = FirstRun::of(kind) else { return Ok(None) };
     let given = compose(request, kind.default_file(), &LIBRARY, &VerlAdapter::new(kind, defaults))?;
     let source = LIBRARY.recipe(first.recipe).filter(|_| !first.is_named(&given.root));
-    Ok(source.map(|source| Inserted { above: kind.default_file(), source }))
+    Ok(source.map(|(_, source)| Inserted { above: kind.default_file(), source }))
 }
 
 /// Returns the line that says which recipe runs.

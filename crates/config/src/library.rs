@@ -1,7 +1,7 @@
 //! The built-in configuration files: the files of `config/`, and verl's files.
 
 use super::compat::{editions, files};
-use super::embedded::{FILES, RECIPES};
+use super::embedded::{EXAMPLES, FILES, RECIPES};
 use burnish_hydra::{Library, Pack, StandIn};
 use std::sync::LazyLock;
 
@@ -11,6 +11,7 @@ pub(crate) static LIBRARY: LazyLock<Library> = LazyLock::new(|| {
     Library {
         files: FILES,
         recipes: RECIPES,
+        examples: EXAMPLES,
         usual_folders: &["config", "recipes"],
         stand_in: StandIn { folder: "verl/trainer/config", root: "verl/", files: "verl/2026-01/", pattern: "verl/EDITION/NAME" },
         packs: editions::EDITIONS.iter().map(pack).collect(),

@@ -19,8 +19,10 @@ pub(crate) type BuiltInFile = (&'static str, &'static str);
 pub struct Library {
     /// The built-in files.
     pub files: &'static [BuiltInFile],
-    /// The built-in recipes: primary files that include built-in files.
+    /// The built-in recipes: primary files that include built-in files. Their settings count as the program's own.
     pub recipes: &'static [BuiltInFile],
+    /// Further built-in recipes. Their settings count as the user's.
+    pub examples: &'static [BuiltInFile],
     /// Folders in the current directory in which `--config` is also looked up.
     pub usual_folders: &'static [&'static str],
     /// Built-in files that replace the files of another program.
@@ -56,9 +58,12 @@ impl Library {
         source(BUILT_IN_FOLDERS[0], self.files, name)
     }
 
-    /// Returns the built-in recipe with this name, with or without the folder of recipes.
-    pub fn recipe(&self, name: &str) -> Option<Arc<YamlSource>> {
-        source(BUILT_IN_FOLDERS[1], self.recipes, name.strip_prefix(RECIPES).unwrap_or(name))
+    /// Returns the built-in recipe with this name, with or without the folder of recipes, and its name without the folder.
+    pub fn recipe(&self, name: &str) -> Option<(&'static str, Arc<YamlSource>)> {
+        let name = name.strip_prefix(RECIPES).unwrap_or(name);
+        let known = self.recipe_names().find(|known| *known == name)?;
+        let source = [self.recipes, self.examples].into_iter().find_map(|files| source(BUILT_IN_FOLDERS[1], files, known))?;
+        Some((known, source))
     }
 
     /// Returns the built-in file that replaces a file of the other program.
@@ -81,9 +86,14 @@ impl Library {
         self.files.iter().filter_map(move |(name, _)| name.strip_prefix(prefix))
     }
 
-    /// True if the source is a built-in file.
+    /// Returns the names of all recipes.
+    pub(crate) fn recipe_names(&self) -> impl Iterator<Item = &'static str> {
+        self.recipes.iter().chain(self.examples).map(|(name, _)| *name)
+    }
+
+    /// True if the source is a built-in file whose settings are the program's own.
     pub fn is_built_in(&self, source: &YamlSource) -> bool {
-        BUILT_IN_FOLDERS.iter().any(|folder| source.name.starts_with(folder))
+        BUILT_IN_FOLDERS.iter().any(|folder| source.name.starts_with(folder)) && self.is_copy_of_built_in(source)
     }
 
     /// True if a file on disk is an exact copy of a built-in one, as in a checkout of the project.

@@ -17,6 +17,8 @@ pub struct SearchPath {
     pub primary: String,
     /// True if the folders of built-in files are groups, too.
     pub(crate) built_in_groups: bool,
+    /// The folder of the primary file if that is a built-in recipe: its neighbours are found by name.
+    pub(crate) recipes: Option<&'static str>,
     /// The closed set of files that is searched instead of the folders and the built-in files.
     pub pack: Option<&'static Pack>,
     /// The built-in files.
@@ -53,7 +55,7 @@ pub fn primary(
     };
     let search = |folders, primary: &str| {
         let primary = primary.into();
-        SearchPath { folders, primary, built_in_groups: false, pack: None, library, inserted: None }
+        SearchPath { folders, primary, built_in_groups: false, recipes: None, pack: None, library, inserted: None }
     };
     for pack in &library.packs {
         if let Some(name) = wanted.strip_prefix(pack.name.as_str())
@@ -89,12 +91,14 @@ pub fn primary(
     if let Some(source) = library.file(name) {
         return Ok((source, search(folders, name)));
     }
-    if let Some(source) = library.recipe(name) {
-        return Ok((source, search(folders, name.rsplit('/').next().unwrap_or(name))));
+    if let Some((known, source)) = library.recipe(name) {
+        let (folder, own) = known.rsplit_once('/').unwrap_or(("", known));
+        return Ok((source, SearchPath { recipes: Some(folder), ..search(folders, own) }));
     }
     let tried: Vec<String> = candidates.iter().map(|(_, path)| path.display().to_string()).collect();
     let (standing_in, own): (Vec<&str>, Vec<&str>) = library.names().partition(|name| name.contains('/'));
     let mut known: Vec<String> = own.iter().chain(&standing_in).map(ToString::to_string).collect();
+    known.extend(library.recipe_names().map(str::to_owned));
     places.iter().for_each(|place| known.extend(names_in(place, "")));
     let meant = suggest::did_you_mean(suggest::closest(name, known.iter().map(String::as_str)));
     let stand_in = &library.stand_in;
@@ -120,7 +124,10 @@ impl SearchPath {
         }
         let is_missing = |folder: &PathBuf| folder.ends_with(self.library.stand_in.folder) && !folder.is_dir();
         let stand_in = self.folders.iter().any(is_missing).then(|| self.library.stand_in(path)).flatten();
-        let mut found = stand_in.into_iter().chain(self.library.file(path));
+        let recipe = |name: &str| self.library.recipe(name).map(|(_, source)| source);
+        let neighbour = self.recipes.and_then(|folder| recipe(&format!("{folder}/{path}")));
+        // The recipe is found by its path, too, so that a copy of one recipe can include another.
+        let mut found = stand_in.into_iter().chain(neighbour).chain(self.library.file(path)).chain(recipe(path));
         Ok(found.find(|source| !reading.iter().any(|open| open.name == source.name)))
     }
 

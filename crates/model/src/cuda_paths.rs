@@ -11,6 +11,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
+use burnish_util::cache::cache_folder;
+
 const DRIVER: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
 const NVRTC: [&str; 3] = ["libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"];
 /// Folders that CubeCL searches without `CUDA_PATH`: headers in the first one that exists, libdevice in the first one that has it.
@@ -93,7 +95,7 @@ pub fn set_cuda_path() {
         return;
     }
     let groups = groups(&PackageRoots::of_this_process());
-    if let Some(root) = groups.iter().find_map(|group| toolkit(compiler, group, &cache()?)) {
+    if let Some(root) = groups.iter().find_map(|group| toolkit(compiler, group, &cache_folder()?)) {
         // SAFETY: this is the only thread of the process, so nothing else reads or writes the environment.
         unsafe { std::env::set_var("CUDA_PATH", root) };
     }
@@ -260,12 +262,6 @@ fn link(entry: &Path, folder: &Path) -> std::io::Result<()> {
     let meanwhile = folder.join(format!(".{}-{}", std::process::id(), name.to_string_lossy()));
     std::os::unix::fs::symlink(entry, &meanwhile)?;
     std::fs::rename(&meanwhile, &at)
-}
-
-/// The folder for links in the user's cache.
-fn cache() -> Option<PathBuf> {
-    let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache"))).map(|cache| cache.join("burnish"))
 }
 
 /// The entries of a folder, sorted by name; empty if the folder does not exist.

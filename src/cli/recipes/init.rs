@@ -13,6 +13,7 @@ use super::columns::{self, FoundColumns};
 use super::lengths::{limit, measure, positions};
 use super::shipped::{find, head};
 use super::starters::{RL_BATCH, STAGE_BATCH, STARTERS, Starter};
+use crate::job::built_in::or_built_in;
 use burnish_config::compat::Kind;
 use burnish_config::kinds::KINDS;
 use burnish_config::recipe::{Entry, Recipe, Section};
@@ -51,14 +52,14 @@ pub(crate) fn run(args: &InitArgs) -> Result<(), CliError> {
     }
     let (text, command) = match STARTERS.iter().find(|starter| starter.name == args.name) {
         Some(starter) => own(starter, args)?,
-        None => copied(args, &path)?,
+        None => copied(args)?,
     };
     write_atomic(&path, text.as_bytes()).map_err(CliError::run)?;
     print(&format!("trainer {}--config {}\n", with_space(&command), word(&path)))
 }
 
 /// Returns the text of a shipped recipe and the subcommand that runs it.
-fn copied(args: &InitArgs, path: &Path) -> Result<(String, String), CliError> {
+fn copied(args: &InitArgs) -> Result<(String, String), CliError> {
     let (name, text) = find(&args.name)?;
     if args.model.is_some() || args.data.is_some() || args.val.is_some() {
         let names: Vec<&str> = STARTERS.iter().map(|starter| starter.name).collect();
@@ -68,24 +69,21 @@ fn copied(args: &InitArgs, path: &Path) -> Result<(String, String), CliError> {
             names.iter().find(|known| name.ends_with(*known)).unwrap_or(&names[0]),
         )));
     }
-    // A copy elsewhere does not find the recipes that its original includes.
-    let folder = Path::new("recipes").join(name).with_extension("");
-    let included =
-        text.lines().filter_map(|line| line.strip_prefix("  - ")).find(|line| !line.starts_with('/') && *line != "_self_");
-    if let (Some(included), Some(folder)) = (included.filter(|name| !name.contains(':')), folder.parent()) {
-        let neighbour = path.with_file_name(format!("{included}.yaml"));
-        if !neighbour.is_file() {
-            return Err(CliError::setup(anyhow!(
-                "{name} includes {included}.yaml, which is not in the same folder: first type trainer init {} --output {}",
-                folder.strip_prefix("recipes").unwrap_or(folder).join(included).display(),
-                word(&neighbour)
-            )));
-        }
-    }
     let command = head(text, "Command").unwrap_or_default();
     let behind = command.split_whitespace().skip_while(|word| *word != "trainer").nth(1);
     let subcommand = behind.filter(|word| !word.starts_with('-')).unwrap_or_default();
-    Ok(((*text).to_owned(), subcommand.to_owned()))
+    Ok((with_whole_names(name, text), subcommand.to_owned()))
+}
+
+/// Returns the text of a recipe that includes its neighbours by their whole names: a copy has no neighbours.
+fn with_whole_names(name: &str, text: &str) -> String {
+    let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let is_neighbour = |included: &&str| find(&format!("{folder}/{included}")).is_ok();
+    let line = |line: &str| match line.strip_prefix("  - ").filter(is_neighbour) {
+        Some(included) => format!("  - /{folder}/{included}@_global_\n"),
+        None => format!("{line}\n"),
+    };
+    text.lines().map(line).collect()
 }
 
 /// Writes a recipe for the user's model and rows.
@@ -142,7 +140,7 @@ const TEXT: usize = 2048;
 
 /// Reads the rows of a local file; `None` for a data set on the Hub.
 fn rows(kind: Kind, data: &str) -> Result<Option<(Rows, FoundColumns)>, CliError> {
-    let path = Path::new(data);
+    let path = &or_built_in(Path::new(data)).map_err(CliError::setup)?;
     if !path.exists() && (data.starts_with("hf://") || path.extension().is_none() && data.matches('/').count() == 1) {
         return Ok(None);
     }
@@ -172,6 +170,7 @@ fn settings_of_rows(draft: &mut Draft, model: &str, is_rl: bool, rows: &Rows, fo
             false => draft.yaml("data.micro_batch_size_per_gpu", "1", "rows in memory at once")?,
         }
     }
+    let model = &or_built_in(Path::new(model)).map_err(CliError::setup)?;
     let most = positions(model).unwrap_or(usize::MAX);
     let measured = measure(model, rows, found.prompt, &found.response);
     let about = |tokens: usize| format!("the longest row has about {tokens} tokens");

@@ -22,8 +22,8 @@ pub(super) struct MeasuredLengths {
 }
 
 /// Measures the columns with the tokenizer of a model; `None` if the model is not a folder with a tokenizer.
-pub(super) fn measure(model: &str, rows: &Rows, prompt: Option<&str>, responses: &[&str]) -> Option<MeasuredLengths> {
-    let tokenizer = Tokenizer::load(Path::new(model)).ok()?;
+pub(super) fn measure(model: &Path, rows: &Rows, prompt: Option<&str>, responses: &[&str]) -> Option<MeasuredLengths> {
+    let tokenizer = Tokenizer::load(model).ok()?;
     let mut longest = MeasuredLengths { prompt: 0, response: 0 };
     for index in 0..rows.len().min(ROWS) {
         let row = rows.row(index).ok()?;
@@ -40,8 +40,8 @@ pub(super) fn limit(measured: usize) -> usize {
 }
 
 /// Returns the number of positions of a model in a local folder; `None` if the model does not limit it.
-pub(super) fn positions(model: &str) -> Option<usize> {
-    let config: Value = read_json(&Path::new(model).join("config.json")).ok()?;
+pub(super) fn positions(model: &Path) -> Option<usize> {
+    let config: Value = read_json(&model.join("config.json")).ok()?;
     let keys = ["max_position_embeddings", "n_positions"];
     keys.iter().find_map(|key| config[*key].as_u64()).and_then(|count| usize::try_from(count).ok())
 }

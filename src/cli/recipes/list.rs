@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::super::error::CliError;
 use super::super::print::{print, print_data};
-use super::shipped::{SHIPPED, find, head};
+use super::shipped::{find, head, shipped};
 use super::starters::STARTERS;
 
 #[derive(Args)]
@@ -26,7 +26,7 @@ fn list() -> String {
         text.push_str(&row(starter.name, starter.goal));
     }
     text.push_str("\nExamples, with their own models and rows: trainer init NAME copies one, trainer recipes NAME prints it\n");
-    for (name, recipe) in SHIPPED {
+    for (name, recipe) in shipped() {
         let needs = head(recipe, "Prepare").map(|needs| format!(" First: {needs}.")).unwrap_or_default();
         let hardware = head(recipe, "Hardware").map(|hardware| format!(" [{hardware}]")).unwrap_or_default();
         text.push_str(&row(name, &format!("{}{needs}{hardware}", head(recipe, "Goal").unwrap_or_default())));

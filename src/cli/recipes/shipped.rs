@@ -2,37 +2,18 @@
 
 use super::super::error::CliError;
 use super::starters::STARTERS;
+use burnish_config::embedded::{EXAMPLES, RECIPES};
 use burnish_util::suggest::did_you_mean;
 
-/// A recipe: its path inside `recipes/`, without `.yaml`, and its text. A test compares this table with the folder.
-pub(super) const SHIPPED: &[(&str, &str)] = &[
-    ("arithmetic/dapo", include_str!("../../../recipes/arithmetic/dapo.yaml")),
-    ("arithmetic/distill", include_str!("../../../recipes/arithmetic/distill.yaml")),
-    ("arithmetic/dpo", include_str!("../../../recipes/arithmetic/dpo.yaml")),
-    ("arithmetic/first", include_str!("../../../recipes/arithmetic/first.yaml")),
-    ("arithmetic/first_distill", include_str!("../../../recipes/arithmetic/first_distill.yaml")),
-    ("arithmetic/first_dpo", include_str!("../../../recipes/arithmetic/first_dpo.yaml")),
-    ("arithmetic/first_generate", include_str!("../../../recipes/arithmetic/first_generate.yaml")),
-    ("arithmetic/first_rm", include_str!("../../../recipes/arithmetic/first_rm.yaml")),
-    ("arithmetic/first_sft", include_str!("../../../recipes/arithmetic/first_sft.yaml")),
-    ("arithmetic/online_dpo", include_str!("../../../recipes/arithmetic/online_dpo.yaml")),
-    ("arithmetic/ppo", include_str!("../../../recipes/arithmetic/ppo.yaml")),
-    ("arithmetic/prm", include_str!("../../../recipes/arithmetic/prm.yaml")),
-    ("arithmetic/random_reward_model", include_str!("../../../recipes/arithmetic/random_reward_model.yaml")),
-    ("arithmetic/reward_model", include_str!("../../../recipes/arithmetic/reward_model.yaml")),
-    ("arithmetic/rloo_trl", include_str!("../../../recipes/arithmetic/rloo_trl.yaml")),
-    ("arithmetic/rm", include_str!("../../../recipes/arithmetic/rm.yaml")),
-    ("arithmetic/sft", include_str!("../../../recipes/arithmetic/sft.yaml")),
-    ("calculator/grpo", include_str!("../../../recipes/calculator/grpo.yaml")),
-    ("calculator/sft", include_str!("../../../recipes/calculator/sft.yaml")),
-    ("gsm8k/grpo", include_str!("../../../recipes/gsm8k/grpo.yaml")),
-    ("gsm8k/random_small", include_str!("../../../recipes/gsm8k/random_small.yaml")),
-    ("gsm8k/rloo", include_str!("../../../recipes/gsm8k/rloo.yaml")),
-    ("guess/grpo", include_str!("../../../recipes/guess/grpo.yaml")),
-    ("tldr/generate", include_str!("../../../recipes/tldr/generate.yaml")),
-    ("tldr/judge", include_str!("../../../recipes/tldr/judge.yaml")),
-    ("tldr/rloo", include_str!("../../../recipes/tldr/rloo.yaml")),
-];
+/// A recipe: its path inside `recipes/`, without `.yaml`, and its text.
+type ShippedRecipe = (&'static str, &'static str);
+
+/// Returns the recipes, sorted by name.
+pub(super) fn shipped() -> Vec<ShippedRecipe> {
+    let mut recipes = [RECIPES, EXAMPLES].concat();
+    recipes.sort_unstable();
+    recipes
+}
 
 /// Returns the value of a line of a recipe's head, such as `Goal`, on one line.
 pub(super) fn head(text: &str, name: &str) -> Option<String> {
@@ -45,10 +26,11 @@ pub(super) fn head(text: &str, name: &str) -> Option<String> {
 }
 
 /// Finds a shipped recipe by its name.
-pub(super) fn find(name: &str) -> Result<&'static (&'static str, &'static str), CliError> {
+pub(super) fn find(name: &str) -> Result<ShippedRecipe, CliError> {
     let bare = name.trim_start_matches("recipes/").trim_end_matches(".yaml");
-    SHIPPED.iter().find(|(known, _)| *known == bare).ok_or_else(|| {
-        let known = SHIPPED.iter().map(|(known, _)| *known).chain(STARTERS.iter().map(|starter| starter.name));
+    let recipes = shipped();
+    recipes.iter().find(|(known, _)| *known == bare).copied().ok_or_else(|| {
+        let known = recipes.iter().map(|(known, _)| *known).chain(STARTERS.iter().map(|starter| starter.name));
         let meant = did_you_mean(bare, known);
         CliError::Setup(format!("there is no recipe `{name}`.{meant} `trainer recipes` lists them"))
     })
@@ -75,8 +57,10 @@ mod tests {
         let (root, mut found) = (Path::new(env!("CARGO_MANIFEST_DIR")).join("recipes"), vec![]);
         files(&root, &root, &mut found);
         found.sort();
-        assert_eq!(SHIPPED.iter().map(|(name, _)| (*name).to_owned()).collect::<Vec<_>>(), found);
-        for (name, text) in SHIPPED {
+        assert_eq!(shipped().iter().map(|(name, _)| (*name).to_owned()).collect::<Vec<_>>(), found);
+        for (name, text) in shipped() {
+            let file = std::fs::read_to_string(root.join(name).with_extension("yaml")).unwrap();
+            assert!(text == file, "{name}");
             let of = |line| head(text, line).unwrap_or_else(|| panic!("recipes/{name}.yaml has no line `{line}:`"));
             assert!(!of("Goal").is_empty() && of("Command").contains("trainer "), "{name}");
         }

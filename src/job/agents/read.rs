@@ -1,6 +1,6 @@
 //! Reads the files that settings of conversations name: tools, users, loops, and Python files.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
@@ -85,7 +85,7 @@ pub fn files_crc(keys: &AgentKeys) -> u32 {
         &agent.agent_loop_config_path,
     ];
     // Unreadable files were refused before, except `pkg://MODULE`.
-    let bytes = |path: &Location| std::fs::read(path.strip_prefix("file://").unwrap_or(path)).unwrap_or_default();
+    let bytes = |path: &Location| std::fs::read(on_disk(path)).unwrap_or_default();
     named.into_iter().flatten().fold(IEEE.of(&[]), |crc, path| IEEE.extend(crc, &bytes(path)))
 }
 
@@ -109,8 +109,13 @@ fn read_loops(group: &str, path: &Location, setup: &mut Setup) -> Result<()> {
 
 /// Returns the Python file that a setting names: a path, `file://PATH` or `pkg://MODULE`.
 fn python_file(group: &str, key: &str, path: Option<&Location>) -> Result<Option<String>> {
-    let Some(path) = path.map(ToString::to_string) else { return Ok(None) };
-    let is_there = path.starts_with("pkg://") || Path::new(path.strip_prefix("file://").unwrap_or(&path)).is_file();
+    let Some(path) = path else { return Ok(None) };
+    let is_there = path.starts_with("pkg://") || on_disk(path).is_file();
     ensure!(is_there, "{group}.{key}: {path} is missing");
-    Ok(Some(path))
+    Ok(Some(path.as_path().display().to_string()))
+}
+
+/// Returns the path of a file that a setting names as a path or as `file://PATH`.
+fn on_disk(path: &Location) -> PathBuf {
+    path.strip_prefix("file://").map_or_else(|| path.as_path().to_owned(), PathBuf::from)
 }

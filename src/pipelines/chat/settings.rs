@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::history::ChatHistory;
 use super::partner::{ChatTools, Partner};
 use crate::job::agents::{AgentSettings, Agents, EndpointSettings};
+use crate::job::built_in;
 use crate::job::generation::{native_engine, sampling};
 use crate::job::hub_names::NamedModel;
 use crate::job::template_date;
@@ -56,7 +57,8 @@ const UNUSED: &[(&str, &str)] = &[
 ///
 /// # Errors
 /// If the folder does not hold a model, or a setting is wrong.
-pub(crate) fn open(loaded: Loaded<GenerationConfig>, options: ChatOptions) -> Result<(Partner, ChatHistory)> {
+pub(crate) fn open(mut loaded: Loaded<GenerationConfig>, options: ChatOptions) -> Result<(Partner, ChatHistory)> {
+    built_in::replace_files(&mut loaded.config)?;
     let config = &loaded.config;
     let rollout = &config.rollout;
     let keys = rollout.conversations();

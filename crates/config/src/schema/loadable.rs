@@ -17,7 +17,7 @@ pub trait Schema: serde::de::DeserializeOwned + std::fmt::Debug {
         self
     }
 
-    /// Returns the settings that name a model or data, if the run reads them.
+    /// Returns the settings that name a model, data or a file of code or tools, if the run reads them.
     fn locations(&mut self) -> Vec<LocationSetting<'_>>;
 
     /// Checks the rules that the types cannot express: ranges, keys that must agree, and values that are not available.

@@ -1,8 +1,8 @@
-//! A setting that names a model or data: a path, or a name on the Hub.
+//! A setting that names a model or data, a path or a name on the Hub; or a file of code or tools, a path.
 
 use super::types::Location;
 
-/// A setting that names a model or data.
+/// A setting that names a model, data or a file.
 pub struct LocationSetting<'a> {
     /// The dotted key, with the index of an item of a list.
     pub key: String,
@@ -10,7 +10,7 @@ pub struct LocationSetting<'a> {
     pub location: &'a mut Location,
 }
 
-/// The kind of model or data that a setting names.
+/// The kind of model, data or file that a setting names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LocationKind {
     /// A model. Its weights are read if `weights` is true.
@@ -24,4 +24,6 @@ pub enum LocationKind {
     ValidationData,
     /// Data that is read once.
     Data,
+    /// A file of Python code, or a YAML file of tools, users or loops.
+    File,
 }

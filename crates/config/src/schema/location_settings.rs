@@ -1,11 +1,14 @@
-//! Lists the settings that name a model or data: a path, or a name on the Hub.
+//! Lists the settings that name a model or data, or a file of code or tools.
 
+use super::agent::AgentConfig;
 use super::distillation::TEACHER;
 use super::evaluation::EvalConfig;
 use super::generation::GenerationConfig;
 use super::location_setting::{LocationKind, LocationSetting};
+use super::multi_turn::MultiTurnConfig;
 use super::ppo::PpoConfig;
 use super::types::{Location, ModelInit, OneOrMany};
+use super::reward::CustomRewardFunctionConfig;
 
 type LocationSettings<'a> = Vec<LocationSetting<'a>>;
 
@@ -30,8 +33,34 @@ pub(super) fn model(init: ModelInit) -> LocationKind {
     LocationKind::Model { weights: init == ModelInit::Pretrained }
 }
 
+/// Returns the settings that name files of conversations. `group`: the key of the group above `multi_turn` and `agent`.
+fn conversation_files<'a>(
+    group: &str,
+    multi_turn: &'a mut MultiTurnConfig,
+    agent: &'a mut AgentConfig,
+) -> impl Iterator<Item = LocationSetting<'a>> {
+    let files = [
+        ("multi_turn.tool_config_path", &mut multi_turn.tool_config_path),
+        ("multi_turn.function_tool_path", &mut multi_turn.function_tool_path),
+        ("multi_turn.interaction_config_path", &mut multi_turn.interaction_config_path),
+        ("agent.agent_loop_config_path", &mut agent.agent_loop_config_path),
+        ("agent.functions_path", &mut agent.functions_path),
+        ("agent.agent_func_path", &mut agent.agent_func_path),
+        ("agent.environment.path", &mut agent.environment.path),
+        ("agent.server.path", &mut agent.server.path),
+    ];
+    files.into_iter().filter_map(move |(key, path)| {
+        Some(LocationSetting { key: format!("{group}.{key}"), kind: LocationKind::File, location: path.as_mut()? })
+    })
+}
+
+/// Returns the setting that names the file of a reward function.
+fn reward_file(custom: &mut CustomRewardFunctionConfig) -> impl Iterator<Item = LocationSetting<'_>> {
+    one("custom_reward_function.path", LocationKind::File, &mut custom.path)
+}
+
 impl PpoConfig {
-    /// Returns the settings that name a model or data, if the run reads them.
+    /// Returns the settings that name a model, data or a file, if the run reads them.
     pub(super) fn all_locations(&mut self) -> LocationSettings<'_> {
         let (has_critic, has_reference, data) = (self.has_critic(), self.has_reference(), &mut self.data);
         let reference = Some(&mut self.actor_rollout_ref.reference.model).filter(|_| has_reference);
@@ -59,25 +88,31 @@ impl PpoConfig {
         }
         locations.extend(many("data.train_files", LocationKind::TrainingData, [&mut data.train_files]));
         locations.extend(many("data.val_files", LocationKind::ValidationData, &mut data.val_files));
+        let rollout = &mut self.actor_rollout_ref.rollout;
+        locations.extend(conversation_files("actor_rollout_ref.rollout", &mut rollout.multi_turn, &mut rollout.agent));
+        locations.extend(reward_file(&mut self.custom_reward_function));
         locations
     }
 }
 
 impl GenerationConfig {
-    /// Returns the settings that name a model or data.
+    /// Returns the settings that name a model, data or a file.
     pub(super) fn all_locations(&mut self) -> LocationSettings<'_> {
         let settings = &mut self.model;
         let locations = one("model.path", LocationKind::Model { weights: true }, [&mut settings.path]);
         let locations = locations.chain(one("model.tokenizer_path", LocationKind::Tokenizer, &mut settings.tokenizer_path));
-        locations.chain(many("data.path", LocationKind::Data, [&mut self.data.path])).collect()
+        let locations = locations.chain(many("data.path", LocationKind::Data, [&mut self.data.path]));
+        let rollout = &mut self.rollout;
+        locations.chain(conversation_files("rollout", &mut rollout.multi_turn, &mut rollout.agent)).collect()
     }
 }
 
 impl EvalConfig {
-    /// Returns the settings that name a model or data.
+    /// Returns the settings that name a tokenizer, data or a file.
     pub(super) fn all_locations(&mut self) -> LocationSettings<'_> {
         let data = &mut self.data;
         let locations = one("data.tokenizer", LocationKind::Tokenizer, &mut data.tokenizer);
-        locations.chain(many("data.path", LocationKind::Data, [&mut data.path])).collect()
+        let locations = locations.chain(many("data.path", LocationKind::Data, [&mut data.path]));
+        locations.chain(reward_file(&mut self.custom_reward_function)).collect()
     }
 }

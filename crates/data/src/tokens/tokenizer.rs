@@ -18,7 +18,7 @@ use crate::template::shapes::ShapeVerdicts;
 use crate::template::variables::TemplateVariables;
 use burnish_util::contained::{WorkLimits, contained};
 use burnish_util::foreign;
-use burnish_util::model_below::{models_below, where_it_is};
+use burnish_util::model_below::models_below;
 
 pub use super::added_tokens::TOKENIZER_CONFIG;
 
@@ -83,7 +83,7 @@ impl Tokenizer {
         if !foreign::is_there(&path)? {
             if !folder.is_dir() {
                 let what = if folder.exists() { "it is a file, not a folder" } else { "no such folder" };
-                bail!("{}: {what}{}", folder.display(), where_it_is(folder));
+                bail!("{}: {what}", folder.display());
             }
             bail!("the tokenizer folder {} has no tokenizer.json{}", folder.display(), models_below(folder));
         }

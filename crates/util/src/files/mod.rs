@@ -1,5 +1,6 @@
 //! Files and folders: written atomically, read with limits, locked, compared.
 
+pub mod cache;
 pub mod content;
 pub mod copy;
 pub mod data_format;

@@ -1,5 +1,4 @@
-//! Hints for a folder without a model: the models in its subfolders (a run or a checkpoint has its model some levels below), or
-//! the location of the default folder.
+//! Hints for a folder without a model: the models in its subfolders. A run or a checkpoint has its model some levels below.
 
 use std::cmp::Reverse;
 use std::fs;
@@ -26,14 +25,6 @@ pub fn models_below(folder: &Path) -> String {
         count => {
             format!("; there is a model in {}{}", found[..count.min(MOST)].join(", "), if count > MOST { ", …" } else { "" })
         }
-    }
-}
-
-/// Returns a hint for a missing folder that is a default of the built-in configuration; empty for other folders.
-pub fn where_it_is(folder: &Path) -> &'static str {
-    match folder.starts_with("data/arithmetic") {
-        true => "; this default is a folder in burnish's repository: run the command there",
-        false => "",
     }
 }
 

@@ -1,0 +1,121 @@
+//! Copies of built-in folders: in the user's cache, or else in the folder for temporary files. Every file is compared with the
+//! program's bytes before a process uses it, so a copy may be half-written, damaged or of another version.
+
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder};
+use std::iter;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::folders::BuiltInFolder;
+use burnish_util::cache::cache_folder;
+use burnish_util::crc::IEEE;
+use burnish_util::fs::{sweep, write_atomic};
+
+/// A copy of a built-in folder.
+pub(super) struct FolderCopy {
+    /// The folder that stands for the root of the repository.
+    pub root: PathBuf,
+    /// True if a file was missing or damaged.
+    is_written: bool,
+    /// The places that could not be used, and why.
+    refused: Vec<String>,
+}
+
+impl FolderCopy {
+    /// Returns the line that a run prints.
+    pub(super) fn describe(&self, name: &str) -> String {
+        let (how, place) = (if self.is_written { "written to" } else { "read from" }, self.root.join(name));
+        let refused: String = self.refused.iter().map(|why| format!(" ({why})")).collect();
+        format!("{name}: built in, {how} {}{refused}", place.display())
+    }
+}
+
+/// Finds or writes the copy of a folder.
+///
+/// # Errors
+/// If it can be written nowhere.
+pub(super) fn of(folder: &BuiltInFolder) -> Result<FolderCopy> {
+    let mut refused = Vec::new();
+    for place in cache_folder().map(Ok).into_iter().chain(iter::once_with(temporary)) {
+        let root = place.map(|place| place.join("builtin").join(fingerprint(folder)));
+        match root.and_then(|root| Ok((write(folder, &root)?, root))) {
+            Ok((is_written, root)) => return Ok(FolderCopy { root, is_written, refused }),
+            Err(error) => refused.push(format!("{error:#}")),
+        }
+    }
+    let (name, why) = (folder.name, refused.join("; "));
+    bail!("{name} is built in and must be written to a folder: {why}; set XDG_CACHE_HOME to a folder that can be written")
+}
+
+/// Returns this user's folder for temporary files. A folder of another user could change after it was compared.
+fn temporary() -> Result<PathBuf> {
+    let own = rustix::process::getuid().as_raw();
+    let folder = std::env::temp_dir().join(format!("burnish-{own}"));
+    let created = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+    created.with_context(|| format!("cannot create {}", folder.display()))?;
+    let there = fs::symlink_metadata(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    ensure!(there.is_dir() && there.uid() == own, "{} belongs to another user", folder.display());
+    Ok(folder)
+}
+
+/// Returns a name for the contents of a folder, so that copies of two versions lie in two places.
+fn fingerprint(folder: &BuiltInFolder) -> String {
+    let add = |crc: u32, (name, bytes): &(&str, &[u8])| IEEE.extend(IEEE.extend(crc, name.as_bytes()), bytes);
+    format!("{:08x}", folder.files.iter().fold(0, add))
+}
+
+/// Writes the files that are missing or differ. Returns true if there were any.
+fn write(folder: &BuiltInFolder, root: &Path) -> Result<bool> {
+    let mut changed = BTreeSet::new();
+    for (name, bytes) in folder.files {
+        let path = root.join(folder.name).join(name);
+        if is_whole(&path, bytes) {
+            continue;
+        }
+        // Another process may write the same file now.
+        write_atomic(&path, bytes).or_else(|error| if is_whole(&path, bytes) { Ok(()) } else { Err(error) })?;
+        changed.extend(path.parent().map(Path::to_owned));
+    }
+    // What killed processes left does no harm.
+    changed.iter().for_each(|folder| _ = sweep(folder));
+    Ok(!changed.is_empty())
+}
+
+/// Returns true if a file holds these bytes.
+fn is_whole(path: &Path, bytes: &[u8]) -> bool {
+    let has_size = fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() == bytes.len() as u64);
+    has_size && fs::read(path).is_ok_and(|found| found == bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::folders::FOLDERS;
+    use super::*;
+
+    #[test]
+    fn a_damaged_or_half_written_copy_is_repaired() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = &FOLDERS[1];
+        assert!(write(folder, dir.path()).unwrap());
+        assert!(!write(folder, dir.path()).unwrap());
+        let at = |name: &str| dir.path().join(folder.name).join(name);
+        let (name, bytes) = folder.files[0];
+        let mut flipped = bytes.to_vec();
+        flipped[7] ^= 1;
+        for damage in [&flipped[..], &bytes[..9], &[]] {
+            fs::write(at(name), damage).unwrap();
+            fs::remove_file(at("tools.yaml")).unwrap();
+            assert!(write(folder, dir.path()).unwrap());
+            assert!(folder.files.iter().all(|(name, bytes)| is_whole(&at(name), bytes)));
+        }
+    }
+
+    #[test]
+    fn each_folder_has_its_own_place() {
+        let places: BTreeSet<String> = FOLDERS.iter().map(fingerprint).collect();
+        assert_eq!(places.len(), FOLDERS.len());
+    }
+}
