@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Exit code of a run that lost a process or the network: started again, it resumes (EX_TEMPFAIL of sysexits.h).
+/// Exit code of a run that lost a rank or the network (EX_TEMPFAIL of sysexits.h). The run resumes when it is started again.
 pub const LOST: u8 = 75;
 
 /// The ranks that train together. Every call is collective unless documented otherwise: each rank makes it, in the same order,

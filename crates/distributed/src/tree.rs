@@ -1,8 +1,8 @@
 //! Sums whose bits depend on the number of slices, never on the number of ranks.
 //!
 //! The slices of a mini-batch are the leaves of one binary tree: node (level, i) is the sum of (level − 1, 2i) and
-//! (level − 1, 2i + 1). A rank has a range of consecutive leaves and adds whole subtrees only. It is left with a few nodes (with
-//! one if slices / ranks is a power of two). The receiver of all ranks' nodes continues the addition on the same tree.
+//! (level − 1, 2i + 1). A rank has a range of consecutive leaves, adds whole subtrees only, and sends its few nodes (one if slices /
+//! ranks is a power of two). The receiver of all nodes continues the addition on the same tree.
 
 use std::ops::Range;
 

@@ -31,7 +31,7 @@ pub struct PushTarget {
     pub repo: String,
     /// Branch, which is created if it is missing.
     pub branch: String,
-    /// True for a private repository: a new one is created private, an existing public one is an error.
+    /// True to create a new repository as private; an existing public repository is then an error.
     pub private: bool,
     /// First line of the commit's message.
     pub message: String,

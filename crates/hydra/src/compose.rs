@@ -60,7 +60,7 @@ pub fn compose_with(
     problems.extend(problem);
     for value in values {
         if problems.len() >= MOST_PROBLEMS {
-            let message = format!("{MOST_PROBLEMS} problems with overrides: the ones after `{}` were not looked at", value.key);
+            let message = format!("{MOST_PROBLEMS} problems with overrides; those from `{}` on were not checked", value.key);
             problems.push(Problem::new("", message));
             break;
         }

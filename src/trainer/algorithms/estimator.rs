@@ -14,7 +14,7 @@ use burnish_distributed::Ranks;
 use burnish_reward::python::{PythonColumn, PythonEstimator};
 use burnish_util::interrupt::Interrupt;
 
-/// The setting of the file.
+/// The setting with the path of the user's file.
 const PATH: &str = "algorithm.custom_adv_estimator.path";
 
 /// Columns that a Python function gets if it has a parameter of this name, and the setting that provides the optional ones.

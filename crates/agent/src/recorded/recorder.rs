@@ -113,8 +113,8 @@ impl Recorder {
         self.inner().ended.remove(conversation)
     }
 
-    /// Returns the earlier results of a turn's calls, if there are any: `number` is the count of earlier turns with such calls,
-    /// and `calls` the checksum of the turn's calls.
+    /// Returns the recorded results of a turn's calls; `None` for a turn that is not recorded. `number` counts the earlier turns with
+    /// calls, and `calls` is the checksum of this turn's calls.
     pub(super) fn answers(&self, conversation: &str, number: usize, calls: u32) -> Option<Vec<ToolResult>> {
         let inner = self.inner();
         let turns = inner.answered.get(conversation)?;

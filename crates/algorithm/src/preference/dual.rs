@@ -1,4 +1,4 @@
-//! Numbers that carry their derivatives, so that a loss is only its formula.
+//! Dual numbers: values with their derivatives. A loss is written as its formula alone.
 
 use std::ops::{Add, Mul, Neg, Sub};
 

@@ -51,7 +51,7 @@ pub struct PostProcessingConfig {
 choices! {
     /// The use of rewards that tools, users and environments give within a conversation.
     pub enum TurnRewards {
-        /// Only reward functions see them.
+        /// Only reward functions get these rewards.
         Ignore = "ignore",
         /// Their sum is added to the score.
         Sum = "sum",

@@ -69,7 +69,7 @@ pub fn token_id(key: &str) -> Option<u32> {
     key.parse::<u32>().ok().filter(|id| id.to_string() == key)
 }
 
-/// Writes a group with the keys of sampling and its own keys before and after them, with `sampling()` and `token_rules()`.
+/// Defines a struct with the keys of sampling between other keys, and its methods `sampling()` and `token_rules()`.
 macro_rules! sampling_keys {
     (
         $(#[$about:meta])* $config:ident

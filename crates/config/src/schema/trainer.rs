@@ -55,7 +55,7 @@ choices! {
     pub enum OnNonfinite {
         /// The run ends.
         Error = "error",
-        /// Scores, responses and updates with such a value are skipped.
+        /// The run skips scores, responses and updates that are not finite.
         Skip = "skip",
     }
 }

@@ -55,7 +55,7 @@ impl<'a> LibraryCall<'a> {
 pub(crate) struct PyFunction<'a> {
     pub definition: &'a StmtFunctionDef,
     pub line: usize,
-    /// Variables of the functions around it; `None` at the top of the file.
+    /// Variables of the enclosing functions; `None` at the top level of the file.
     pub around: Option<IndexMap<String, PyValue<'a>>>,
 }
 

@@ -5,7 +5,7 @@
 pub(super) struct Fields {
     done: Vec<String>,
     current: Option<String>,
-    /// Markers of unquoted unset variables. Alone they are not a word; they become a prefix of the next word.
+    /// Markers of unquoted unset variables since the last word. They begin the next word, and do not make a word alone.
     nothing: String,
 }
 

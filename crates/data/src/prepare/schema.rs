@@ -45,7 +45,8 @@ pub(super) fn write_with(path: &Path, rows: Vec<VerlRow>, more: &[(&str, &[Value
     write_all(&RowTable::without_columns(rows.len())?, &[], path, rows, more)
 }
 
-/// Writes `rows` next to the columns of a table with as many rows, except `left_out`, as `datasets.map` does in verl's scripts.
+/// Writes `rows` together with the columns of a table, except `left_out`, as `datasets.map` does in verl's scripts. The table has
+/// as many rows.
 ///
 /// # Errors
 /// The errors of [`write_rows`].

@@ -34,7 +34,7 @@ impl WaitClock {
 pub(crate) enum WaitFor {
     /// For other ranks, which may be minutes behind. The pauses soon become sleeps, because the others may need this processor.
     Others,
-    /// For data in transit: MPI moves it only while it is polled.
+    /// For data in transit. MPI moves data only while a rank polls.
     Data,
 }
 

@@ -51,7 +51,7 @@ impl Lookahead {
         })
     }
 
-    /// Returns true if there is a row for each of these sequences and room for its blocks, without too many empty rows.
+    /// Returns true if the graph has a row for each sequence and room for its blocks, and has not been half empty for long.
     pub(super) fn fits(&mut self, running: &[Running]) -> bool {
         let is_half_empty = running.len() * 2 <= self.graph.rows();
         self.half_empty = if is_half_empty { self.half_empty + 1 } else { 0 };

@@ -6,6 +6,8 @@ use crate::grammar::{DEEPEST, LONGEST};
 use crate::provenance::Origin;
 use crate::tree::{Node, Value};
 
+/// The help where values with `${…}` refer to values with `${…}`, and so on.
+const REFER_TO_FEWER: &str = "its `${…}` refer to values with further `${…}`: refer to fewer of them";
 /// The maximum number of values that the resolution of one configuration may produce, intermediate ones included.
 const MOST_VALUES: usize = 1_000_000;
 
@@ -22,7 +24,7 @@ impl Resolver<'_> {
     ) -> Result<T, Problem> {
         if self.is_spent() {
             let message = format!("`{key}` is too large: the configuration would have more than 1,000,000 values");
-            return Err(Problem::new(key, message).at(origin).help("its `${…}` multiply each other: refer to fewer values"));
+            return Err(Problem::new(key, message).at(origin).help(REFER_TO_FEWER));
         }
         if self.depth == DEEPEST {
             let message = format!("`{key}` is nested too deeply: at most {DEEPEST} levels are followed");
@@ -50,7 +52,7 @@ impl Resolver<'_> {
     pub(super) fn append(&self, key: &str, origin: &Origin, whole: &mut String, part: &str) -> Result<(), Problem> {
         if whole.len() + part.len() > LONGEST {
             let message = format!("`{key}` would be a text of more than 1 MB");
-            return Err(Problem::new(key, message).at(origin).help("its `${…}` multiply each other: refer to fewer values"));
+            return Err(Problem::new(key, message).at(origin).help(REFER_TO_FEWER));
         }
         whole.push_str(part);
         Ok(())

@@ -17,7 +17,7 @@ const ASK: &[u8] = b"{\"ask\":";
 /// Answer to a question with these arguments.
 type Answer = fn(&Services, &[Value]) -> Result<Value>;
 
-/// The questions, by name.
+/// The name of each question, with the function that answers it.
 const ANSWERS: &[(&str, Answer)] = &[
     ("scorer", |_, given| Ok(json!(find(text(given, 0)?).ok().map(|scorer| scorer.name)))),
     ("score", |services, given| {

@@ -121,7 +121,7 @@ pub(super) fn response(
     Ok(SftTokens { document: answered(prompt, &answer, of_prompt), notes })
 }
 
-/// Follows keys inside a column. `setting` is the setting of these keys.
+/// Returns the value at the path `keys` inside a column. `setting` is the name of the setting that holds the path.
 fn follow<'a>(row: &'a Row, column: &str, keys: &[String], setting: &str) -> Result<&'a Value> {
     keys.iter().try_fold(row.column(column)?, |value, key| {
         let Some(fields) = value.as_object() else {
