@@ -107,3 +107,18 @@ pub fn small_run(folder: &Path, more: &[&str]) -> Command {
     command.args(SMALL).arg(format!("trainer.default_local_dir={}", folder.display())).args(more);
     command
 }
+
+/// The metrics of the last step of a small run, which is the second.
+pub fn last_step(folder: &Path, name: &str, options: &[&str]) -> Map<String, Value> {
+    let at = folder.join(name);
+    let mut command =
+        small_run(&at, &["trainer.total_training_steps=2", "trainer.val_before_train=false", "trainer.test_freq=-1"]);
+    command.args(options);
+    succeed(command);
+    rows(&at).pop().expect("a row").1
+}
+
+/// The value of a metric.
+pub fn number(row: &Map<String, Value>, name: &str) -> f64 {
+    row.get(name).and_then(Value::as_f64).unwrap_or_else(|| panic!("no {name} in {:?}", row.keys()))
+}

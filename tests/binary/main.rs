@@ -1,5 +1,6 @@
 //! Tests of the real `trainer` binary.
 
+mod advantages;
 mod agent_rows;
 mod agent_settings;
 mod agent_tokens;
@@ -19,6 +20,7 @@ mod data_by_name;
 mod devices;
 mod distill;
 mod distillation;
+mod dynamic_sampling;
 mod end_to_end;
 mod estimators;
 mod extreme_sampling;
@@ -38,10 +40,11 @@ mod improve;
 mod inspect;
 mod kept_work;
 mod long_texts;
+mod metric_names;
+mod micro_batches;
 mod mistakes;
 #[path = "../algorithms/numpy.rs"]
 mod numpy;
-mod options;
 mod own_loops;
 mod preferences;
 mod prefilled;
@@ -52,6 +55,7 @@ mod resume;
 mod reward_model;
 mod reward_training;
 mod rewards;
+mod rollout_correction;
 mod rounding;
 mod rows;
 mod scripted;

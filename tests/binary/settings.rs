@@ -2,8 +2,11 @@
 //! `tests/data/settings.yaml` declares, is refused by name, or is reported as ignored. An ignored setting has its effect together
 //! with the settings that the table names. This test fails for a new setting without an effect, and for one that is reported as
 //! ignored but changes something.
+//!
+//! Ignored settings are most of them, and change nothing. One run therefore shows all that it ignores; the others have runs of their
+//! own.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -14,7 +17,7 @@ use burnish::config::kinds::{ConfigKind, KINDS};
 use rayon::prelude::*;
 use regex::Regex;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::common::{rows, trainer};
 
@@ -42,8 +45,22 @@ struct Setting {
     to: Value,
     with: Vec<String>,
     sees: Sees,
+    /// The metric that changes where the setting has its effect; empty for any.
+    moves: String,
+    /// Further values that must have an effect.
+    more: Vec<FurtherValue>,
     /// The places in which the setting has no effect after all, and the reasons.
     but: BTreeMap<String, String>,
+}
+
+/// Another value of a setting, and the metric that it changes.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FurtherValue {
+    to: Value,
+    #[serde(default)]
+    with: Vec<String>,
+    moves: String,
 }
 
 /// The output that shows the effect of a setting, if not the metrics.
@@ -65,7 +82,15 @@ struct Seen {
     code: Option<i32>,
     stderr: String,
     numbers: String,
+    rows: Vec<Map<String, Value>>,
     files: BTreeMap<String, u64>,
+}
+
+impl Seen {
+    /// The values of a metric, one for each row that has it.
+    fn values(&self, metric: &str) -> Vec<&Value> {
+        self.rows.iter().filter_map(|row| row.get(metric)).collect()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,7 +107,13 @@ struct Runs<'a> {
     spec: &'a Spec,
     known: &'static ConfigKind,
     plain: Mutex<HashMap<Vec<String>, Arc<Seen>>>,
+    pages: Mutex<HashMap<Vec<String>, String>>,
+    /// For each list of overrides, the settings that a run with all of their changes ignores.
+    ignored: HashMap<Vec<String>, HashSet<String>>,
 }
+
+/// The limit of runs that look for settings that are ignored together.
+const TRIES: usize = 8;
 
 impl Runs<'_> {
     fn command(&self, folder: &Path, overrides: &[String]) -> std::process::Command {
@@ -100,10 +131,11 @@ impl Runs<'_> {
         let folder = temporary.path();
         let output = self.command(folder, overrides).output().unwrap();
         let clean = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(&folder.display().to_string(), "FOLDER");
-        let mut numbers = String::new();
+        let (mut numbers, mut all) = (String::new(), Vec::new());
         if folder.join("metrics.jsonl").exists() {
             for (step, mut row) in rows(folder) {
                 row.retain(|name, _| !name.contains("latency"));
+                all.push(row.clone());
                 numbers += &format!("{step} {}\n", Value::Object(row));
             }
         }
@@ -115,7 +147,7 @@ impl Runs<'_> {
         let generated =
             files.iter().filter(|(name, _)| ["val/", "responses.", "scores."].iter().any(|start| name.starts_with(start)));
         numbers += &format!("{:?}", generated.collect::<Vec<_>>());
-        Seen { code: output.status.code(), stderr: clean(&output.stderr), numbers, files }
+        Seen { code: output.status.code(), stderr: clean(&output.stderr), numbers, rows: all, files }
     }
 
     fn plain(&self, overrides: &[String]) -> Arc<Seen> {
@@ -124,6 +156,15 @@ impl Runs<'_> {
         }
         let seen = Arc::new(self.run(overrides));
         self.plain.lock().unwrap().entry(overrides.to_vec()).or_insert(seen).clone()
+    }
+
+    /// The [`page`](Self::page) of a run without a change, which is written once.
+    fn plain_page(&self, overrides: &[String]) -> String {
+        if let Some(page) = self.pages.lock().unwrap().get(overrides) {
+            return page.clone();
+        }
+        let page = self.page(overrides);
+        self.pages.lock().unwrap().entry(overrides.to_vec()).or_insert(page).clone()
     }
 
     /// The page of `--dry-run`, without measurements of the process that writes it.
@@ -145,8 +186,32 @@ impl Runs<'_> {
         now.is_some() && now == resolved([overrides, &[change.to_owned()]].concat())
     }
 
-    /// Returns the effect of changing a setting in addition to `overrides`, or an error without one.
-    fn change(&self, key: &str, setting: &Setting, change: &str, overrides: &[String]) -> Result<How, String> {
+    /// Returns the settings that a run with all of these changes ignores, if it is otherwise the run without them. Changes that the
+    /// run does not ignore, or refuses, are left out and the rest is run again.
+    fn ignored_together(&self, overrides: &[String], mut changes: Vec<(String, String)>) -> HashSet<String> {
+        for _ in 0..TRIES {
+            let all = changes.iter().map(|(_, change)| change.clone());
+            let seen = self.run(&overrides.iter().cloned().chain(all).collect::<Vec<_>>());
+            let before = changes.len();
+            match (seen.code, seen.stderr.split_once("error: ")) {
+                (Some(0), _) => changes.retain(|(key, _)| names_as_ignored(&seen.stderr, key)),
+                (_, Some((_, refusal))) => changes.retain(|(key, _)| !refusal.contains(key)),
+                _ => return HashSet::new(),
+            }
+            if changes.len() == before {
+                let same = seen.code == Some(0) && seen.numbers == self.plain(overrides).numbers;
+                return changes.into_iter().filter(|_| same).map(|(key, _)| key).collect();
+            }
+        }
+        HashSet::new()
+    }
+
+    /// Returns the effect of changing a setting in addition to `overrides`, or an error without one. `moves`: the metric that must
+    /// change; empty for any.
+    fn change(&self, key: &str, setting: &Setting, change: &str, overrides: &[String], moves: &str) -> Result<How, String> {
+        if self.ignored.get(overrides).is_some_and(|ignored| ignored.contains(key)) {
+            return Ok(How::Named);
+        }
         let plain = self.plain(overrides);
         let changed_overrides = [overrides, &[change.to_owned()]].concat();
         let changed = self.run(&changed_overrides);
@@ -164,10 +229,16 @@ impl Runs<'_> {
         }
         let shows = changed.numbers != plain.numbers
             || match setting.sees {
-                Sees::Page => self.page(overrides) != self.page(&changed_overrides),
+                Sees::Page => self.plain_page(overrides) != self.page(&changed_overrides),
                 Sees::Files => changed.files != plain.files,
                 _ => false,
             };
+        if !moves.is_empty() {
+            let [before, after] = [&*plain, &changed].map(|seen| seen.values(moves));
+            if before.is_empty() || before == after {
+                return Err(format!("{moves} stays {before:?}"));
+            }
+        }
         match setting.sees {
             Sees::Nothing(ref why) if why.is_empty() => Err("tests/data/settings.yaml must say why it cannot be seen".into()),
             Sees::Nothing(_) => Ok(How::Declared),
@@ -186,20 +257,54 @@ impl Runs<'_> {
         Setting { to: Value::from(0.5), with: vec![format!("{}={}", reader.key, reader.name)], ..Setting::default() }
     }
 
+    fn setting(&self, key: &str) -> Setting {
+        self.spec.keys.get(key).cloned().unwrap_or_else(|| self.of_an_entry(key))
+    }
+
+    /// The overrides with which a setting has its effect: those of its section, and `with`.
+    fn with(&self, key: &str, with: &[String]) -> Vec<String> {
+        let spec = self.spec;
+        let named = spec.sections.iter().filter(|(prefix, _)| key.starts_with(*prefix)).flat_map(|(_, with)| with);
+        let context = |name: &String| if name.contains('=') { vec![name.clone()] } else { spec.contexts[name].clone() };
+        named.chain(with).flat_map(context).collect()
+    }
+
+    /// Finds the settings that are ignored in each place. Those that need other settings are tried.
+    fn find_ignored(&mut self, leaves: &[&String]) {
+        let spec = self.spec;
+        let tried = |is_base: bool| -> Vec<(String, String)> {
+            let change = |key: &String| {
+                let setting = self.setting(key);
+                let is_tried = match setting.sees {
+                    Sees::Refused => false,
+                    Sees::Nothing(_) => is_base,
+                    _ => true,
+                };
+                let is_tried = is_tried && !self.with(key, &setting.with).is_empty();
+                Some((key.clone(), changed(&spec.schema, key, &setting.to).filter(|_| is_tried)?))
+            };
+            leaves.iter().filter_map(|key| change(key)).collect()
+        };
+        let places: Vec<(&Vec<String>, Vec<(String, String)>)> = std::iter::once((&spec.base, tried(true)))
+            .chain(spec.others.values().map(|overrides| (overrides, tried(false))))
+            .collect();
+        let found = places.into_par_iter().map(|(place, tried)| (place.clone(), self.ignored_together(place, tried)));
+        self.ignored = found.collect();
+    }
+
     /// All problems with a setting.
     fn problems(&self, key: &str) -> Vec<String> {
-        let spec = self.spec;
-        let setting = spec.keys.get(key).cloned().unwrap_or_else(|| self.of_an_entry(key));
+        let (spec, setting) = (self.spec, self.setting(key));
         let change = match changed(&spec.schema, key, &setting.to) {
             Some(change) => change,
             None => return vec![format!("{key}: tests/data/settings.yaml must say what to change it to")],
         };
-        let named = spec.sections.iter().filter(|(prefix, _)| key.starts_with(*prefix)).flat_map(|(_, with)| with);
-        let context = |name: &String| if name.contains('=') { vec![name.clone()] } else { spec.contexts[name].clone() };
-        let with: Vec<String> = named.chain(&setting.with).flat_map(context).collect();
+        let with = self.with(key, &setting.with);
         let mut wrong = Vec::new();
         let mut place = |name: &str, overrides: &[String]| -> Option<How> {
-            let result = self.change(key, &setting, &change, overrides);
+            let is_live = name == if with.is_empty() { "base" } else { "with" };
+            let moves = if is_live { setting.moves.as_str() } else { "" };
+            let result = self.change(key, &setting, &change, overrides, moves);
             if name != "with" && result.is_err() && self.is_so(overrides, key, &change) {
                 return None;
             }
@@ -225,6 +330,14 @@ impl Runs<'_> {
             }
         } else if idle {
             wrong.push(format!("{change}: {base:?}; tests/data/settings.yaml must say with what it has its effect"));
+        }
+        for FurtherValue { to, with, moves } in &setting.more {
+            let change = changed(&spec.schema, key, to).expect("a value");
+            let overrides = [&spec.base[..], &self.with(key, with)].concat();
+            match self.change(key, &setting, &change, &overrides, moves) {
+                Ok(How::Shown) => {}
+                other => wrong.push(format!("{change}: {other:?} with {with:?}, where it should have its effect")),
+            }
         }
         wrong
     }
@@ -296,7 +409,7 @@ fn every_setting_does_something_or_is_named() {
     let mut wrong: Vec<String> = Vec::new();
     for spec in &specs {
         let known = KINDS.iter().find(|known| known.file == spec.schema).unwrap();
-        let runs = Runs { spec, known, plain: Mutex::default() };
+        let mut runs = Runs { spec, known, plain: Mutex::default(), pages: Mutex::default(), ignored: HashMap::new() };
         for overrides in std::iter::once(&spec.base).chain(spec.others.values()) {
             let plain = runs.plain(overrides);
             assert_eq!(plain.code, Some(0), "{}", plain.stderr);
@@ -307,6 +420,7 @@ fn every_setting_does_something_or_is_named() {
         let leaves: Vec<&String> = keys.iter().filter(is_leaf).filter(|key| **key != spec.folder.0).collect();
         let strangers = spec.keys.keys().filter(|key| !leaves.contains(key));
         wrong.extend(strangers.map(|key| format!("{key} of tests/data/settings.yaml is not a setting of {}", spec.schema)));
+        runs.find_ignored(&leaves);
         let found: Vec<Vec<String>> = leaves.par_iter().map(|key| runs.problems(key)).collect();
         wrong.extend(found.into_iter().flatten().map(|problem| format!("trainer {}: {problem}", spec.command.join(" "))));
     }
