@@ -178,7 +178,8 @@ class Run:
 def leading(rows: List[Row]) -> List[str]:
     """Returns the names of the metrics that say most about these rows; those of validation come last."""
     names = dict.fromkeys(name for row in rows for name in row)
-    return [name for name in FIRST if name in names] + [name for name in names if name.startswith("val-core/") or name == "val/loss"]
+    validation = [name for name in names if name.startswith("val-core/") or name == "val/loss"]
+    return [name for name in FIRST if name in names] + validation
 
 
 def _short(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import linecache
@@ -16,6 +17,8 @@ from ._rows import Row, number
 
 # Columns that hold the one response of a row.
 RESPONSE = ("response", "completion")
+# Statements of a cell that a function may need.
+KEPT = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def check(
@@ -46,7 +49,7 @@ def check(
 
 
 def _source(function: Union[Callable[..., Any], PathLike], folder: Path) -> str:
-    """Returns a function as ``FILE:NAME``. A function of a notebook goes to a file with the text of its cell."""
+    """Returns a function as ``FILE:NAME``. A function of a notebook goes to a file with the definitions of its cell."""
     if isinstance(function, (str, os.PathLike)):
         return os.fspath(function)
     name = getattr(function, "__qualname__", repr(function))
@@ -58,8 +61,30 @@ def _source(function: Union[Callable[..., Any], PathLike], folder: Path) -> str:
         if not lines:
             raise TypeError(f"the text of {name} is not known: write the function into a file and name it as 'FILE.py:{name}'")
         path = str(folder / "cell.py")
-        Path(path).write_text("".join(lines), encoding="utf-8")
+        Path(path).write_text(_definitions(lines), encoding="utf-8")
     return f"{path}:{name}"
+
+
+def _definitions(lines: List[str]) -> str:
+    """Returns the imports, functions, classes and constants of a cell, each at its line, without its other statements."""
+    python = ["\n" if line.lstrip().startswith(("%", "!")) else line for line in lines]
+    kept = ["\n"] * len(python)
+    for statement in ast.parse("".join(python)).body:
+        if isinstance(statement, KEPT) or _is_constant(statement):
+            decorators = getattr(statement, "decorator_list", [])
+            first = min(node.lineno for node in (statement, *decorators)) - 1
+            kept[first : statement.end_lineno] = python[first : statement.end_lineno]
+    return "".join(kept)
+
+
+def _is_constant(statement: ast.stmt) -> bool:
+    if not isinstance(statement, ast.Assign):
+        return False
+    try:
+        ast.literal_eval(statement.value)
+    except ValueError:
+        return False
+    return True
 
 
 def _written(rows: Sequence[Mapping[str, Any]], folder: Path) -> List[str]:

@@ -2,14 +2,13 @@
 
 import contextlib
 import io
-import os
 import re
-import subprocess
-import sys
+import runpy
 from pathlib import Path
+from unittest import mock
 
 import notebook
-from helpers import ROOT, InFolder
+from helpers import ROOT, InFolder, small_runs
 
 
 class Pages(InFolder):
@@ -19,9 +18,7 @@ class Pages(InFolder):
             if number == 0:
                 self.assertEqual("".join(cell["source"]), "%pip install -q burnish")
                 continue
-            # Two steps say as much as 24.
-            cell["source"] = [re.sub(r'(total_training_steps|save_freq)": 24', r'\1": 2', line) for line in cell["source"]]
-            with self.subTest(cell=number), contextlib.redirect_stderr(io.StringIO()):
+            with self.subTest(cell=number), small_runs(), contextlib.redirect_stderr(io.StringIO()):
                 self.assertEqual(notebook.run(cell, number, scope), notebook.stored(cell))
 
     def test_each_block_of_the_page_runs(self):
@@ -32,16 +29,16 @@ class Pages(InFolder):
         scope, printed = {}, io.StringIO()
         for number, block in enumerate(blocks):
             cell = {"source": block.splitlines(True)}
-            with contextlib.redirect_stderr(printed):
+            with small_runs(), contextlib.redirect_stderr(printed):
                 notebook.run(cell, number, scope)
         self.assertEqual([row["score"] for row in scope["burnish"].reward.check(scope["compute_score"], scope["rows"])], [1, 0])
 
     def test_the_script_for_uv_trains_and_reports(self):
         script = ROOT / "examples/uv_script.py"
         self.assertRegex(script.read_text(), r'(?s)\A# /// script\n.*?dependencies = \["burnish"\]\n# ///\n')
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
-        words = [sys.executable, str(script), "--steps", "2"]
-        done = subprocess.run(words, env=environment, capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stdout, r"acc/mean@1 0\.\d+ at step \d\n.*report\.html\n")
-        self.assertIn("step 2/2  reward", done.stderr)
+        printed, said = io.StringIO(), io.StringIO()
+        words = [str(script), "--steps", "2"]
+        with small_runs(), mock.patch("sys.argv", words), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(said):
+            runpy.run_path(str(script), run_name="__main__")
+        self.assertRegex(printed.getvalue(), r"acc/mean@1 0\.\d+ at step \d\n.*report\.html\n")
+        self.assertIn("step 2/2  reward", said.getvalue())

@@ -101,8 +101,10 @@ class Conversions(InFolder):
 
     def test_a_refusal_is_the_message_of_the_library(self):
         with self.assertRaises(burnish.TrainerError) as caught:
-            burnish.convert("trl sft --modle_name_or_path m --dataset_name d")
+            burnish.convert("trl sft --learning_rate fast --model_name_or_path m --dataset_name d")
         self.assertEqual(caught.exception.code, 2)
-        self.assertIn("modle_name_or_path", caught.exception.message)
+        self.assertEqual(caught.exception.message, "`--learning_rate` needs a number, not fast")
+        found = burnish.convert("trl sft --modle_name_or_path m --dataset_name d")
+        self.assertIn("did you mean --model_name_or_path?", found.not_supported[0])
         with self.assertRaisesRegex(burnish.TrainerError, "no library takes the command"):
             burnish.convert("make coffee")
