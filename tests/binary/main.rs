@@ -26,6 +26,7 @@ mod estimators;
 mod extreme_sampling;
 mod files;
 mod first_steps;
+mod from_python;
 mod generation;
 mod golden_runs;
 mod golden_steps;
