@@ -1,6 +1,6 @@
 //! The disk that the checkpoints of a run take.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 
@@ -86,9 +86,13 @@ fn size(bytes: u64) -> String {
 }
 
 /// Returns the free bytes of the file system of a folder, or of the nearest folder above it that exists.
-fn free(dir: &Path) -> Option<u64> {
-    let dir = std::path::absolute(dir).ok()?;
-    let there = dir.ancestors().find(|path| path.exists())?;
-    let found = rustix::fs::statvfs(there).ok()?;
+pub(crate) fn free(dir: &Path) -> Option<u64> {
+    let found = rustix::fs::statvfs(nearest(dir)?).ok()?;
     Some(found.f_bavail.saturating_mul(found.f_frsize))
+}
+
+/// Returns the folder, or the nearest folder above it that exists.
+pub(crate) fn nearest(dir: &Path) -> Option<PathBuf> {
+    let dir = std::path::absolute(dir).ok()?;
+    dir.ancestors().find(|path| path.exists()).map(Path::to_owned)
 }

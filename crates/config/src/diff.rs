@@ -1,7 +1,7 @@
 //! `config diff`: the keys in which two resolved configurations differ.
 
 use super::compat::{alike, inline};
-use super::show::source;
+use super::show::{json_value, source};
 use super::tree::Tree;
 use burnish_hydra::{Node, Value};
 
@@ -35,6 +35,16 @@ fn compare<'a>(key: &str, a: &'a Node, b: &'a Node, found: &mut Vec<Difference<'
         }
         (ours, theirs) if alike(ours, theirs) => {}
         _ => found.push(Difference { key: key.to_string(), sides: [Some(a), Some(b)] }),
+    }
+}
+
+impl Difference<'_> {
+    /// Returns the JSON object of the key, with both values and where they were set. The place of a missing value is null.
+    pub fn to_json(&self) -> serde_json::Value {
+        let value = |side: Option<&Node>| side.map(|node| json_value(&node.value));
+        let place = |side: Option<&Node>| side.map(|node| source(&node.origin));
+        let [a, b] = self.sides;
+        serde_json::json!({ "key": self.key, "a": value(a), "b": value(b), "a_from": place(a), "b_from": place(b) })
     }
 }
 

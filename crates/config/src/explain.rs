@@ -5,6 +5,7 @@ use super::comment::Comment;
 use super::compat::{self, Ignored, Renamed, VerlAdapter, inline};
 use super::docs::meaning_of_mapping;
 use super::first_run;
+use super::key_row::{explained_row, row, takes};
 use super::kinds::ConfigKind;
 use super::library::LIBRARY;
 use super::resolve::{ResolvedConfig, resolve};
@@ -13,11 +14,14 @@ use super::tree::Tree;
 use burnish_hydra::overrides::{Operation, Override};
 use burnish_hydra::suggest::{Addition, unknown_key};
 use burnish_hydra::{Adapt, ConfigError, Node, Problem, Request, Value, compose_with};
+use serde_json::Value as Json;
 use std::cell::RefCell;
 
 /// The explanation of a key, and the notes on its configuration.
 pub struct Explained {
     pub text: String,
+    /// A JSON object for the key, or for each key below it.
+    pub rows: Vec<Json>,
     pub ignored: Vec<Ignored>,
     pub renamed: Vec<Renamed>,
 }
@@ -49,7 +53,21 @@ pub fn explain(known: &ConfigKind, request: &Request, choices: &Choices, key: &s
     }
     let resolved = resolve(known.kind, request)?;
     let text = text(known, &resolved, &chain, choices, key)?;
-    Ok(Explained { text, ignored: resolved.ignored, renamed: resolved.renamed })
+    let rows = rows(&resolved, choices, key, &text);
+    Ok(Explained { text, rows, ignored: resolved.ignored, renamed: resolved.renamed })
+}
+
+/// Returns the rows of a key. A key of verl that is not a setting here has only its explanation.
+fn rows(resolved: &ResolvedConfig, choices: &Choices, key: &str, text: &str) -> Vec<Json> {
+    let Some(node) = resolved.tree.root.get(key) else { return vec![explained_row(key, text.trim_end())] };
+    let mut rows = vec![];
+    let of = |key: &str, node: &Node| row(key, node, resolved.defaults.get(key), choices);
+    node.walk(&mut |below, node| {
+        if !matches!(&node.value, Value::Map(entries) if !entries.is_empty()) {
+            rows.push(of(&format!("{key}.{below}"), node));
+        }
+    });
+    if rows.is_empty() || !matches!(node.value, Value::Map(_)) { vec![of(key, node)] } else { rows }
 }
 
 fn text(known: &ConfigKind, resolved: &ResolvedConfig, chain: &Chain, choices: &Choices, key: &str) -> Result<String, Problem> {
@@ -100,22 +118,6 @@ fn table(facts: &[Fact]) -> String {
     let values = longest(&mut placed.map(|fact| fact.value.chars().count())).min(40);
     let lines = facts.iter().map(|Fact { name, value, place }| format!("  {name:names$}  {value:values$}  {place}"));
     lines.map(|line| format!("{}\n", line.trim_end())).collect()
-}
-
-/// Returns the allowed values of a key: the names in a registry, the list in its comment, or the type of its value.
-fn takes(comment: &Comment, names: Option<&[&str]>, value: &Value) -> String {
-    const MANY: &str = "One or a list of ";
-    match (names, &comment.vocabulary) {
-        (Some(names), listed) if listed.starts_with(MANY) => format!("{MANY}{}", names.join(", ")),
-        (Some(names), _) => names.join(" | "),
-        (None, listed) if !listed.is_empty() => listed.clone(),
-        (None, _) => match value {
-            Value::Null => "any value".into(),
-            Value::Float(_) => "number".into(),
-            Value::Map(_) => "a mapping with any keys".into(),
-            value => value.kind().into(),
-        },
-    }
 }
 
 /// Returns the explanation of a mapping: its meaning and its keys.

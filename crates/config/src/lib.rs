@@ -10,6 +10,7 @@ pub mod docs;
 pub mod embedded;
 pub mod explain;
 pub mod json_schema;
+mod key_row;
 pub mod kinds;
 pub mod plan;
 pub mod recipe;

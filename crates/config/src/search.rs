@@ -1,43 +1,61 @@
 //! `config explain WORD`: the keys whose names or descriptions have a word.
 
+use super::choices::Choices;
 use super::comment::Comment;
 use super::compat::inline;
+use super::key_row::row;
 use super::kinds::ConfigKind;
-use burnish_hydra::{ConfigError, Value};
+use burnish_hydra::{ConfigError, Node, Value};
+use serde_json::Value as Json;
 
 /// Number of keys that are shown.
 const SHOWN: usize = 20;
 
-/// Returns the keys with a word as text for the user, the best first; `None` if no key has it. A key whose last name is the word
-/// comes first, then keys with the word in their last name, in another name, and in their description.
+/// Returns the keys with a word as text for the user, the best first; `None` if no key has it.
 ///
 /// # Errors
 /// If the built-in files do not compose; tests exclude this.
 pub fn search(known: &ConfigKind, word: &str) -> Result<Option<String>, ConfigError> {
-    let word = word.to_lowercase();
-    let defaults = known.defaults()?.root;
-    let mut found: Vec<(usize, String)> = vec![];
-    defaults.walk(&mut |key, node| {
-        if matches!(&node.value, Value::Map(entries) if !entries.is_empty()) {
-            return;
-        }
-        let comment = Comment::of(node);
-        let Some(rank) = rank(key, &comment.text, &word) else { return };
-        let meaning = comment.meaning();
-        let first = meaning.split_once(". ").map_or(meaning, |(first, _)| first).trim_end_matches('.');
-        let line = if first.is_empty() { String::new() } else { format!("    {first}\n") };
-        found.push((rank, format!("{key} = {}\n{line}", inline(&node.value))));
-    });
+    let found = find(known, word)?;
     if found.is_empty() {
         return Ok(None);
     }
-    found.sort_by_key(|(rank, _)| *rank);
     let count = found.len();
     let keys = if count == 1 { "1 key".to_owned() } else { format!("{count} keys") };
     let further = count.saturating_sub(SHOWN);
     let end = if further > 0 { format!("… and {further} more: a longer word finds fewer\n") } else { String::new() };
-    let lines: String = found.into_iter().take(SHOWN).map(|(_, text)| text).collect();
-    Ok(Some(format!("{keys} of {} with `{word}`, the best first:\n\n{lines}{end}", known.file)))
+    let shown = |(key, node): &(String, Node)| {
+        let comment = Comment::of(node);
+        let meaning = comment.meaning();
+        let first = meaning.split_once(". ").map_or(meaning, |(first, _)| first).trim_end_matches('.');
+        let line = if first.is_empty() { String::new() } else { format!("    {first}\n") };
+        format!("{key} = {}\n{line}", inline(&node.value))
+    };
+    let lines: String = found.iter().take(SHOWN).map(shown).collect();
+    Ok(Some(format!("{keys} of {} with `{}`, the best first:\n\n{lines}{end}", known.file, word.to_lowercase())))
+}
+
+/// Returns all keys with a word as JSON objects with the keys of an explained setting, the best first.
+///
+/// # Errors
+/// If the built-in files do not compose; tests exclude this.
+pub fn search_rows(known: &ConfigKind, word: &str, choices: &Choices) -> Result<Vec<Json>, ConfigError> {
+    Ok(find(known, word)?.iter().map(|(key, node)| row(key, node, Some(node), choices)).collect())
+}
+
+/// Finds the keys with a word, the best first. A key whose last name is the word comes first, then keys with the word in their last
+/// name, in another name, and in their description.
+fn find(known: &ConfigKind, word: &str) -> Result<Vec<(String, Node)>, ConfigError> {
+    let word = word.to_lowercase();
+    let mut found: Vec<(usize, String, Node)> = vec![];
+    known.defaults()?.root.walk(&mut |key, node| {
+        let is_section = matches!(&node.value, Value::Map(entries) if !entries.is_empty());
+        if let Some(rank) = rank(key, &Comment::of(node).text, &word).filter(|_| !is_section) {
+            found.push((rank, key.to_owned(), node.clone()));
+        }
+    });
+    found.sort_by_key(|(rank, ..)| *rank);
+    Ok(found.into_iter().map(|(_, key, node)| (key, node)).collect())
 }
 
 /// Returns the place of a key in the list, the lowest first; `None` if the key does not have the word.

@@ -108,14 +108,19 @@ impl FoundDevice {
 
 /// Returns the whole list in one line, for messages.
 pub fn in_words() -> String {
+    in_words_of(&list())
+}
+
+/// Returns a list in one line.
+pub fn in_words_of(entries: &[DeviceInfo]) -> String {
     let (mut words, mut lacking) = (Vec::new(), Vec::new());
-    for entry in list() {
+    for entry in entries {
         match entry {
-            DeviceInfo::Device(found) if found.name == "cpu" => words.push(found.name),
+            DeviceInfo::Device(found) if found.name == "cpu" => words.push(found.name.clone()),
             DeviceInfo::Device(found) => words.push(found.in_words()),
             DeviceInfo::Unopened { name, .. } => words.push(format!("{name} (cannot be opened)")),
             DeviceInfo::NoGpu(backend) => words.push(format!("{backend} finds no GPU")),
-            DeviceInfo::NotBuiltIn(backend) => lacking.push(backend),
+            DeviceInfo::NotBuiltIn(backend) => lacking.push(*backend),
         }
     }
     let lacking = if lacking.is_empty() { String::new() } else { format!("; not built in: {}", lacking.join(", ")) };

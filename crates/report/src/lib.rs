@@ -2,12 +2,15 @@
 //!
 //! Reading order: [`folder`] finds runs, [`record`] determines a run's status, [`compare`] the settings in which runs differ;
 //! [`series`] and `samples` read the files of a run, [`disk`] adds up their sizes.
+//! [`headline`] names the metrics that say most, and [`markdown`] shows them in a comment.
 //! [`gather`] puts them into the page's JSON, [`page`] builds the page, and [`watch`] serves it while the run is active.
 
 pub mod compare;
 pub mod disk;
 pub mod folder;
 pub mod gather;
+pub mod headline;
+pub mod markdown;
 pub mod page;
 pub mod record;
 mod samples;

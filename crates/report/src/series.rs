@@ -165,9 +165,18 @@ impl Series {
 
     /// Returns the last value of a metric, by step, and its step.
     pub fn last(&self, name: &str) -> Option<(u64, f64)> {
+        self.values(name)?.max_by_key(|(step, _)| *step)
+    }
+
+    /// Returns the first value of a metric, by step, and its step.
+    pub(super) fn first(&self, name: &str) -> Option<(u64, f64)> {
+        self.values(name)?.min_by_key(|(step, _)| *step)
+    }
+
+    /// Returns the values of a metric with their steps.
+    fn values(&self, name: &str) -> Option<impl Iterator<Item = (u64, f64)>> {
         let values = &self.columns[*self.by_name.get(name)?].1;
-        let known = values.iter().enumerate().filter_map(|(row, value)| Some((self.steps[row], (*value)?)));
-        known.max_by_key(|(step, _)| *step)
+        Some(values.iter().enumerate().filter_map(|(row, value)| Some((self.steps[row], (*value)?))))
     }
 
     /// Returns the metrics of a step.
