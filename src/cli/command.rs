@@ -7,8 +7,9 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use super::error::CliError;
 use super::together::{refuse_several, reported_once};
 use super::{
-    chat, completions, config, data, devices, eval, examples, export, fetch, from_openrlhf, from_peer, from_trl, from_verl,
-    generate, man, mistyped, recipes, report, reward, run_source, runs, serve, serve_rm, stage, train, welcome,
+    chat, completions, config, data, devices, eval, examples, exit_codes, export, fetch, from_openrlhf, from_peer, from_trl,
+    from_verl, generate, man, mistyped, recipes, report, reward, run_source, runs, self_check, serve, serve_rm, stage, train,
+    welcome,
 };
 use crate::pipelines::distill::Distill;
 use crate::pipelines::dpo::Dpo;
@@ -20,7 +21,7 @@ use burnish_run::Output;
 ///
 ///   trainer --config ppo_trainer.yaml algorithm.adv_estimator=rloo
 #[derive(Parser)]
-#[command(name = "trainer", version, args_conflicts_with_subcommands = true, verbatim_doc_comment)]
+#[command(name = "trainer", version, args_conflicts_with_subcommands = true, verbatim_doc_comment, after_help = exit_codes::help())]
 pub struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -78,7 +79,9 @@ enum Command {
     #[command(subcommand)]
     Config(config::ConfigCommand),
     /// List the devices, by the names that trainer.device takes
-    Devices,
+    Devices(devices::DevicesArgs),
+    /// Check numbers, threads, memory, disk, Python and devices of this machine in seconds, for a report of a bug
+    SelfCheck(self_check::SelfCheckArgs),
     /// Print a script that completes commands, flags and overrides in a shell
     Completions(completions::CompletionsArgs),
     /// Print a manual page, or write those of all commands
@@ -149,7 +152,8 @@ pub fn run(cli: Cli, output: Output) -> Result<(), CliError> {
         Some(Command::FromTrl(args)) => from_trl::run(&args),
         Some(Command::FromOpenrlhf(args)) => from_openrlhf::run(&args),
         Some(Command::Config(command)) => config::run(command),
-        Some(Command::Devices) => devices::run(),
+        Some(Command::Devices(args)) => devices::run(&args),
+        Some(Command::SelfCheck(args)) => self_check::run(&args),
         Some(Command::Completions(args)) => completions::script(&args),
         Some(Command::Man(args)) => man::run(&args, command()),
         Some(Command::Complete(args)) => completions::run(&args, &command()),

@@ -1,17 +1,22 @@
 //! `trainer config`: shows, explains and compares configurations without running them.
 
+use std::path::PathBuf;
+
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::args::ConfigArgs;
 use super::error::CliError;
+use super::json::{JsonArg, print_rows};
 use super::kinds::choices;
 use super::print::{note_first_run, print, print_data, warn_of_keys};
-use burnish_config::diff::diff;
+use burnish_config::diff::{Difference, diff};
 use burnish_config::explain::explain;
+use burnish_config::json_schema::schema;
 use burnish_config::kinds::{ConfigKind, KINDS, infer, named};
-use burnish_config::search::search;
-use burnish_config::{ConfigError, Loaded, Request, ResolvedConfig, Tree, compose_untyped, resolve};
+use burnish_config::search::{search, search_rows};
+use burnish_config::{Choices, ConfigError, Loaded, Request, ResolvedConfig, Tree, compose_untyped, resolve};
+use burnish_util::fs::write_atomic;
 
 #[derive(Subcommand)]
 pub(crate) enum ConfigCommand {
@@ -19,6 +24,8 @@ pub(crate) enum ConfigCommand {
     Show(ConfigShowArgs),
     /// Explain a key: its meaning, its allowed values, its value and where that was set; or find keys by a word
     Explain(ExplainArgs),
+    /// Print the JSON Schema of a kind of configuration for an editor, or write those of all kinds
+    Schema(SchemaArgs),
     /// Compare two configurations; exit code 1 if they differ
     Diff(ConfigDiffArgs),
 }
@@ -45,6 +52,8 @@ pub(crate) struct ExplainArgs {
     /// A dotted key; or a word, which lists the keys that have it in their names or descriptions
     key: String,
     #[command(flatten)]
+    json: JsonArg,
+    #[command(flatten)]
     kind: KindArgs,
     #[command(flatten)]
     config: ConfigArgs,
@@ -57,13 +66,30 @@ pub(crate) struct ConfigDiffArgs {
     /// The configuration to compare with
     b: String,
     #[command(flatten)]
+    json: JsonArg,
+    #[command(flatten)]
     kind: KindArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct SchemaArgs {
+    /// Kind of configuration [default: rl]
+    #[arg(value_name = "KIND", value_parser = kinds())]
+    kind: Option<String>,
+    /// Write the schemas of all kinds to this folder, as ppo_trainer.json, sft_trainer.json and so on
+    #[arg(long, value_name = "FOLDER", conflicts_with = "kind")]
+    output: Option<PathBuf>,
+}
+
+/// The names of the kinds of configuration.
+fn kinds() -> PossibleValuesParser {
+    PossibleValuesParser::new(KINDS.iter().map(|known| known.name))
 }
 
 #[derive(Args)]
 struct KindArgs {
     /// Kind of configuration, if its name and its keys do not show it
-    #[arg(long = "for", value_name = "KIND", value_parser = PossibleValuesParser::new(KINDS.iter().map(|known| known.name)))]
+    #[arg(long = "for", value_name = "KIND", value_parser = kinds())]
     kind: Option<String>,
 }
 
@@ -101,24 +127,52 @@ impl KindArgs {
 pub(super) fn run(command: ConfigCommand) -> Result<(), CliError> {
     match command {
         ConfigCommand::Show(args) => show(&args),
-        ConfigCommand::Explain(args) => {
-            let request = args.config.request();
-            let known = args.kind.of(&request)?;
-            let explained = match explain(known, &request, &choices(known.kind), &args.key) {
-                Err(error) => return print(&found(known, &args.key)?.ok_or(error)?),
-                Ok(explained) => explained,
-            };
-            warn_of_keys(&explained.renamed, &explained.ignored);
-            print(&explained.text)
-        }
+        ConfigCommand::Explain(args) => explanation(&args),
+        ConfigCommand::Schema(args) => schemas(&args),
         ConfigCommand::Diff(args) => differences(&args),
     }
 }
 
-/// Returns the keys that have a word, if the text is a word and not a key.
-fn found(known: &ConfigKind, word: &str) -> Result<Option<String>, ConfigError> {
-    let is_word = !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
-    if is_word { search(known, &word.replace('-', "_")) } else { Ok(None) }
+/// Explains a key. A text that is not a key is a word, whose keys are listed.
+fn explanation(args: &ExplainArgs) -> Result<(), CliError> {
+    let request = args.config.request();
+    let known = args.kind.of(&request)?;
+    let choices = choices(known.kind);
+    let explained = match explain(known, &request, &choices, &args.key) {
+        Err(error) => return if is_word(&args.key) { found(known, args, &choices, error) } else { Err(error.into()) },
+        Ok(explained) => explained,
+    };
+    warn_of_keys(&explained.renamed, &explained.ignored);
+    if args.json.json { print_rows(explained.rows) } else { print(&explained.text) }
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-')
+}
+
+/// Lists the keys that have the word, or returns the error if no key has it.
+fn found(known: &ConfigKind, args: &ExplainArgs, choices: &Choices, error: ConfigError) -> Result<(), CliError> {
+    let word = args.key.replace('-', "_");
+    match search(known, &word)? {
+        None => Err(error.into()),
+        Some(_) if args.json.json => print_rows(search_rows(known, &word, choices)?),
+        Some(text) => print(&text),
+    }
+}
+
+/// Prints a schema, or writes all.
+fn schemas(args: &SchemaArgs) -> Result<(), CliError> {
+    let text = |known: &ConfigKind| Ok::<_, ConfigError>(format!("{:#}\n", schema(known, &choices(known.kind))?));
+    let Some(folder) = &args.output else {
+        let known = args.kind.as_deref().and_then(named).unwrap_or(&KINDS[0]);
+        return print_data(&text(known)?);
+    };
+    std::fs::create_dir_all(folder).map_err(|error| CliError::Setup(format!("--output {}: {error}", folder.display())))?;
+    for known in KINDS {
+        let path = folder.join(format!("{}.json", known.file));
+        write_atomic(&path, text(known)?.as_bytes()).map_err(CliError::run)?;
+    }
+    print_data(&format!("{} schemas in {}\n", KINDS.len(), folder.display()))
 }
 
 fn show(args: &ConfigShowArgs) -> Result<(), CliError> {
@@ -139,8 +193,11 @@ fn differences(args: &ConfigDiffArgs) -> Result<(), CliError> {
     if found.is_empty() {
         return Ok(());
     }
-    let lines: String = found.iter().map(|difference| format!("{difference}\n")).collect();
-    print(&format!("--- {}\n+++ {}\n{lines}", args.a, args.b))?;
+    let lines = || found.iter().map(|difference| format!("{difference}\n")).collect::<String>();
+    match args.json.json {
+        true => print_rows(found.iter().map(Difference::to_json))?,
+        false => print(&format!("--- {}\n+++ {}\n{}", args.a, args.b, lines()))?,
+    }
     Err(CliError::Different)
 }
 

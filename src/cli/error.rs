@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::exit_codes::{FAILED, INTERRUPTED, WRONG_INPUT};
 use burnish_config::ConfigError;
 use burnish_util::interrupt::Interrupted;
 
@@ -25,9 +26,9 @@ impl CliError {
     /// Returns the exit code of the process.
     pub fn code(&self) -> u8 {
         match self {
-            Self::Usage(_) | Self::Setup(_) => 2,
-            Self::Run(_) | Self::Different => 1,
-            Self::Interrupted(_) => 3,
+            Self::Usage(_) | Self::Setup(_) => WRONG_INPUT,
+            Self::Run(_) | Self::Different => FAILED,
+            Self::Interrupted(_) => INTERRUPTED,
             Self::Elsewhere(code) => *code,
         }
     }

@@ -143,7 +143,9 @@ pub(super) const EXAMPLES: &[Row] = &[
             "trainer config diff ppo_trainer 'ppo_trainer algorithm.adv_estimator=grpo'",
         ],
     ),
-    ("trainer devices", ["trainer devices", "trainer devices --help"]),
+    ("trainer config schema", ["trainer config schema sft > sft_trainer.json", "trainer config schema --output .vscode/schemas"]),
+    ("trainer devices", ["trainer devices", "trainer devices --json"]),
+    ("trainer self-check", ["trainer self-check", "trainer self-check --folder /data/runs --python .venv/bin/python"]),
     ("trainer man", ["trainer man runs ls", "trainer man --output man1"]),
     ("trainer completions", ["source <(trainer completions bash)", "trainer completions fish > trainer.fish"]),
 ];

@@ -1,8 +1,10 @@
 //! `trainer fetch`: models and data sets from Hugging Face's Hub into the cache.
 
 use clap::Args;
+use serde_json::json;
 
 use super::error::CliError;
+use super::json::{JsonArg, print_rows};
 use super::print::print_data;
 use burnish_hub::{Hub, HubName, ModelParts, Purpose, RepoKind};
 
@@ -11,12 +13,14 @@ pub(crate) struct FetchArgs {
     /// Models, as ORG/NAME or ORG/NAME@REVISION; data sets, as hf://datasets/ORG/NAME
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
+    #[command(flatten)]
+    json: JsonArg,
 }
 
 pub(super) fn run(args: &FetchArgs) -> Result<(), CliError> {
     let names: Vec<HubName> = args.names.iter().map(|text| name(text)).collect::<Result<_, _>>()?;
     let hub = Hub::from_env().map_err(failed)?.refreshing();
-    for name in names {
+    for (text, name) in args.names.iter().zip(names) {
         let found = match name.kind {
             RepoKind::Model => hub.model(&name, ModelParts::Whole).or_else(|failure| {
                 // An adapter is a model on the Hub.
@@ -25,7 +29,10 @@ pub(super) fn run(args: &FetchArgs) -> Result<(), CliError> {
             RepoKind::Dataset => hub.data(&name, Purpose::All),
         };
         for path in found.map_err(failed)?.paths {
-            print_data(&format!("{}\n", path.display()))?;
+            match args.json.json {
+                true => print_rows([json!({ "name": text, "path": path })])?,
+                false => print_data(&format!("{}\n", path.display()))?,
+            }
         }
     }
     Ok(())

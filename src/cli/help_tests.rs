@@ -6,6 +6,7 @@ use clap::{Command, CommandFactory};
 
 use super::command::Cli;
 use super::examples::{EXAMPLES, add};
+use super::json::{LISTINGS, NOT_LISTING};
 use super::kinds::choices;
 use super::man::pages;
 use super::mistyped::{COMMANDS, FLAGS, refusal};
@@ -141,4 +142,22 @@ fn every_command_has_a_page_with_its_options() {
         assert!(page.starts_with(".ie") || page.contains(".TH"), "{page}");
         assert!(page.replace('\\', "").contains(option), "{name}");
     }
+}
+
+/// Every command that runs has one row: it lists with `--json`, or a program reads something else of it.
+#[test]
+fn every_command_lists_or_says_what_a_program_reads() {
+    let root = Cli::command();
+    let runs = |path: &str| {
+        let command = path.split(' ').skip(1).fold(&root, |command, name| command.find_subcommand(name).unwrap());
+        let has_json = command.get_arguments().any(|argument| argument.get_long() == Some("json"));
+        (!command.is_subcommand_required_set()).then(|| (path.trim_start_matches("trainer").trim_start().to_owned(), has_json))
+    };
+    let mut all: Vec<(String, bool)> = commands(&root, "trainer").iter().filter_map(|path| runs(path)).collect();
+    all.sort();
+    let listings = LISTINGS.iter().map(|listing| (listing.command.to_owned(), true));
+    let mut known: Vec<(String, bool)> =
+        listings.chain(NOT_LISTING.iter().map(|(command, _)| ((*command).to_owned(), false))).collect();
+    known.sort();
+    assert_eq!(known, all);
 }

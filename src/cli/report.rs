@@ -6,10 +6,11 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 
 use super::error::CliError;
-use super::print::print;
+use super::print::{print, print_data};
 use burnish_checkpoint::refuse_inside;
 use burnish_report::folder::resolve;
 use burnish_report::gather::Gather;
+use burnish_report::markdown::markdown;
 use burnish_report::page::page;
 use burnish_report::watch::Watch;
 use burnish_util::fs::{refuse_input, write_atomic};
@@ -24,6 +25,9 @@ pub(crate) struct ReportArgs {
     /// File to write [default: report.html in RUN_DIR; for several runs, in this folder]
     #[arg(long, value_name = "FILE", conflicts_with = "watch")]
     output: Option<PathBuf>,
+    /// Print a summary in Markdown instead, for a comment on a change
+    #[arg(long, conflicts_with_all = ["watch", "output"])]
+    markdown: bool,
     /// Serve the page to browsers on this machine, and update it until Ctrl-C
     #[arg(long)]
     watch: bool,
@@ -39,6 +43,9 @@ pub(super) fn run(args: &ReportArgs) -> Result<(), CliError> {
     let dirs = runs(&args.runs).map_err(CliError::setup)?;
     if let Some(output) = &args.output {
         refuse_record(output, &dirs).map_err(CliError::setup)?;
+    }
+    if args.markdown {
+        return summaries(&dirs);
     }
     if args.watch { watch(dirs, args.port) } else { write(dirs, args.output.clone()) }
 }
@@ -61,6 +68,12 @@ fn refuse_record(output: &Path, dirs: &[PathBuf]) -> Result<()> {
     let is_page = |path: &Path| path.extension().is_some_and(|extension| extension == "html");
     let record: Vec<PathBuf> = files.filter(|path| !is_page(path)).collect();
     refuse_input(("--output", output), record.iter().map(|file| ("the run's", file.as_path())))
+}
+
+/// Prints the summary of each run.
+fn summaries(dirs: &[PathBuf]) -> Result<(), CliError> {
+    let texts: Vec<String> = dirs.iter().map(|dir| markdown(dir)).collect::<Result<_>>().map_err(CliError::classify)?;
+    print_data(&texts.join("\n"))
 }
 
 fn write(dirs: Vec<PathBuf>, output: Option<PathBuf>) -> Result<(), CliError> {

@@ -1,4 +1,4 @@
-//! `trainer --version --verbose`: what a report of a bug should say about the program.
+//! The facts about the program: `trainer --version --verbose`, and the first lines of `trainer self-check`.
 
 use std::ffi::OsString;
 
@@ -20,17 +20,33 @@ pub fn long_version(words: &[OsString]) -> Option<String> {
     asks.then(facts)
 }
 
-fn facts() -> String {
+/// Returns the version, the commit, the target and the compiler in one line.
+pub(super) fn program() -> String {
+    let rows: Vec<String> = built().iter().map(|(name, value)| format!("{name} {value}")).collect();
+    format!("trainer {}, {}", env!("CARGO_PKG_VERSION"), rows.join(", "))
+}
+
+/// Returns the features that are built in.
+pub(super) fn features() -> String {
     let features: Vec<&str> = FEATURES.iter().filter(|(_, has)| *has).map(|(name, _)| *name).collect();
-    let or = |text: &str, instead: &str| if text.is_empty() { instead.to_owned() } else { text.to_owned() };
-    let rows = [
+    or(&features.join(", "), "none: the CPU, one process")
+}
+
+fn or(text: &str, instead: &str) -> String {
+    if text.is_empty() { instead.to_owned() } else { text.to_owned() }
+}
+
+fn built() -> [(&'static str, String); 3] {
+    [
         ("commit", or(env!("BURNISH_COMMIT"), "unknown: not built in a checkout")),
         ("target", or(env!("BURNISH_TARGET"), "unknown")),
         ("rustc", or(env!("BURNISH_RUSTC"), "unknown")),
-        ("features", or(&features.join(", "), "none: the CPU, one process")),
-        ("CPU kernels", burnish_model::cpu_kernels().to_owned()),
-        ("threads", std::thread::available_parallelism().map_or_else(|_| "unknown".to_owned(), |count| count.to_string())),
-    ];
-    let rows: String = rows.iter().map(|(name, value)| format!("{name:13}{value}\n")).collect();
+    ]
+}
+
+fn facts() -> String {
+    let threads = std::thread::available_parallelism().map_or_else(|_| "unknown".to_owned(), |count| count.to_string());
+    let further = [("features", features()), ("CPU kernels", burnish_model::cpu_kernels().to_owned()), ("threads", threads)];
+    let rows: String = built().iter().chain(&further).map(|(name, value)| format!("{name:13}{value}\n")).collect();
     format!("trainer {}\n{rows}", env!("CARGO_PKG_VERSION"))
 }

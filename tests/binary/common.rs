@@ -91,7 +91,7 @@ pub fn parts_of_memory(dry_run: &Output, word: &str) -> usize {
 }
 
 /// Settings of a run that is small enough for a test, with two mini-batches per step so that not all ratios are 1.
-const SMALL: &[&str] = &[
+pub const SMALL: &[&str] = &[
     "data.train_batch_size=8",
     "data.val_max_samples=32",
     "actor_rollout_ref.rollout.n=4",

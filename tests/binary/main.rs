@@ -6,6 +6,7 @@ mod agent_settings;
 mod agent_tokens;
 mod agents;
 mod answers;
+mod automation;
 mod broken_weights;
 mod built_in;
 mod chained;

@@ -1,6 +1,7 @@
 //! The repository itself: its layers, its pages, its prose, its packages, and a run's report in a browser.
 //! The repository itself: its layers, its pages, its site, its prose, and a run's report in a browser.
 
+mod automation;
 mod docs;
 mod extending;
 mod features;
@@ -9,5 +10,5 @@ mod names;
 mod packaging;
 mod prose;
 mod report;
-mod type_names;
 mod site;
+mod type_names;

@@ -80,14 +80,14 @@ fn fenced(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use burnish_run::{RunInfo, State};
+    use burnish_run::{RunInfo, RunState};
     use burnish_util::fs::write_atomic;
 
     #[test]
     fn a_run_is_a_table_and_its_texts_stay_text() {
         let dir = tempfile::tempdir().unwrap();
         let info = RunInfo {
-            state: State::Failed,
+            state: RunState::Failed,
             error: Some("```\n# no".into()),
             step: 2,
             total_steps: 9,

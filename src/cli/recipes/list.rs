@@ -1,23 +1,46 @@
 //! `trainer recipes`: the list of recipes.
 
 use clap::Args;
+use serde_json::{Value, json};
 
 use super::super::error::CliError;
+use super::super::json::{JsonArg, print_rows};
 use super::super::print::{print, print_data};
 use super::shipped::{find, head, shipped};
-use super::starters::STARTERS;
+use super::starters::{STARTERS, Starter};
 
 #[derive(Args)]
 pub(crate) struct RecipesArgs {
     /// Print the text of this recipe
     name: Option<String>,
+    #[command(flatten)]
+    json: JsonArg,
 }
 
 pub(crate) fn run(args: &RecipesArgs) -> Result<(), CliError> {
     match &args.name {
+        Some(name) if args.json.json => print_rows([example(find(name)?)]),
+        None if args.json.json => print_rows(STARTERS.iter().map(starter).chain(shipped().into_iter().map(example))),
         None => print(&list()),
         Some(name) => print_data(find(name)?.1),
     }
+}
+
+/// Returns the row of a recipe for the user's model and rows.
+fn starter(starter: &Starter) -> Value {
+    let command = format!("trainer init {} --model MODEL --data FILE", starter.name);
+    json!({
+        "name": starter.name, "own_data": true, "goal": starter.goal, "prepare": null, "hardware": null, "command": command,
+    })
+}
+
+/// Returns the row of a recipe that names its model and rows.
+fn example((name, text): (&str, &str)) -> Value {
+    let of = |line: &str| head(text, line);
+    json!({
+        "name": name, "own_data": false, "goal": of("Goal"), "prepare": of("Prepare"), "hardware": of("Hardware"),
+        "command": of("Command"),
+    })
 }
 
 fn list() -> String {

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::super::error::CliError;
+use super::super::json::{JsonArg, print_rows};
 use super::super::print::print;
+use super::row::RunRow;
 use super::{delete, diff, ls};
 use burnish_report::folder::resolve;
 use burnish_report::show::show;
@@ -27,12 +29,17 @@ pub(crate) struct RunsShowArgs {
     /// Folder of a run, a checkpoint or a file in it
     #[arg(value_name = "RUN_DIR")]
     run: PathBuf,
+    #[command(flatten)]
+    json: JsonArg,
 }
 
 pub(crate) fn run(command: RunsCommand) -> Result<(), CliError> {
     match command {
         RunsCommand::Ls(args) => ls::run(&args),
-        RunsCommand::Show(args) => print(&show(&resolve(&args.run).map_err(CliError::setup)?)),
+        RunsCommand::Show(args) => {
+            let dir = resolve(&args.run).map_err(CliError::setup)?;
+            if args.json.json { print_rows([RunRow::read(&dir).whole_object()]) } else { print(&show(&dir)) }
+        }
         RunsCommand::Diff(args) => diff::run(&args),
         RunsCommand::Rm(args) => delete::run(&args),
     }

@@ -5,13 +5,17 @@ use std::path::PathBuf;
 use clap::Args;
 use comfy_table::presets::NOTHING;
 use comfy_table::{ColumnConstraint, ContentArrangement, Table};
+use serde_json::{Value, json};
 
 use super::super::error::CliError;
+use super::super::json::{JsonArg, print_rows};
 use super::super::print::print;
 use super::row::{RunRow, names};
-use burnish_report::compare::{differences, shown};
+use burnish_report::compare::{SettingDifference, differences, shown};
 use burnish_report::disk::{bytes_of, size};
 use burnish_report::folder::resolve;
+use burnish_report::headline::headline;
+use burnish_util::json_number;
 use burnish_util::number::short;
 use burnish_util::terminal;
 
@@ -23,6 +27,8 @@ pub(crate) struct RunsDiffArgs {
     /// The run to compare with
     #[arg(value_name = "RUN_DIR")]
     b: PathBuf,
+    #[command(flatten)]
+    json: JsonArg,
 }
 
 pub(super) fn run(args: &RunsDiffArgs) -> Result<(), CliError> {
@@ -30,6 +36,9 @@ pub(super) fn run(args: &RunsDiffArgs) -> Result<(), CliError> {
     let runs = [a?, b?];
     let (_, folders) = names(&runs.each_ref());
     let settings = differences(&runs.each_ref().map(|run| &run.record));
+    if args.json.json {
+        return print_rows(objects(&runs, &settings));
+    }
     let mut lines: Vec<[String; 3]> = settings
         .into_iter()
         .map(|(key, values)| {
@@ -47,7 +56,7 @@ pub(super) fn run(args: &RunsDiffArgs) -> Result<(), CliError> {
     add("score", &RunRow::score);
     add("took", &RunRow::took);
     add("size", &|run| size(bytes_of(&run.record.dir)));
-    for name in metrics(&runs) {
+    for name in headline(&runs.each_ref().map(|run| &run.series)) {
         let last = |run: &RunRow| run.series.last(&name).map_or_else(super::row::unknown, |(_, value)| short(value));
         lines.push([name.clone(), last(&runs[0]), last(&runs[1])]);
     }
@@ -69,29 +78,15 @@ pub(super) fn run(args: &RunsDiffArgs) -> Result<(), CliError> {
     print(&table.lines().map(|line| format!("{}\n", line.trim_end())).collect::<String>())
 }
 
-/// The first metrics; those of validation follow.
-const FIRST: &[&str] = &[
-    "critic/score/mean",
-    "train/loss",
-    "train/accuracy",
-    "rewards/accuracies",
-    "actor/entropy",
-    "actor/grad_norm",
-    "train/grad_norm",
-    "response_length/mean",
-    "perf/throughput",
-];
-
-/// Returns the names of metrics that one of the runs has, in the order of [`FIRST`], then those of validation.
-fn metrics(runs: &[RunRow; 2]) -> Vec<String> {
-    let mut validation: Vec<String> = runs
-        .iter()
-        .flat_map(|run| run.series.names())
-        .filter(|name| name.starts_with("val-core/") || name.starts_with("val/"))
-        .map(str::to_owned)
-        .collect();
-    validation.sort();
-    validation.dedup();
-    let known = FIRST.iter().filter(|name| runs.iter().any(|run| run.series.last(name).is_some()));
-    known.map(|name| (*name).to_owned()).chain(validation).collect()
+/// Returns a row for each setting that differs, for the state and the step, and for each metric. A value that a run lacks is null.
+fn objects(runs: &[RunRow; 2], settings: &[SettingDifference]) -> Vec<Value> {
+    let row = |of: &str, key: &str, [a, b]: [Value; 2]| json!({ "of": of, "key": key, "a": a, "b": b });
+    let heads = runs.each_ref().map(RunRow::object);
+    let settings = settings.iter().map(|(key, values)| row("setting", key, [0, 1].map(|index| json!(values[index]))));
+    let results = ["state", "step", "best", "duration_s", "bytes"];
+    let results = results.iter().map(|key| row("result", key, heads.each_ref().map(|head| head[key].clone())));
+    let names = headline(&runs.each_ref().map(|run| &run.series));
+    let last = |run: &RunRow, name: &str| run.series.last(name).map_or(Value::Null, |(_, value)| json_number::to_value(value));
+    let metrics = names.iter().map(|name| row("metric", name, runs.each_ref().map(|run| last(run, name))));
+    settings.chain(results).chain(metrics).collect()
 }

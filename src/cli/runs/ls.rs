@@ -5,15 +5,14 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
-use serde_json::json;
 
 use super::super::error::CliError;
-use super::super::print::{print, print_data};
+use super::super::json::{JsonArg, print_rows};
+use super::super::print::print;
 use super::row::{RunRow, names};
 use burnish_report::compare::{differing, shown};
 use burnish_report::disk::{bytes_of, size};
 use burnish_report::folder::find;
-use burnish_util::json_number;
 use burnish_util::terminal;
 
 #[derive(Args)]
@@ -27,9 +26,8 @@ pub(crate) struct LsArgs {
     /// Only runs with this text in their folder, state, model or settings (as key=value)
     #[arg(long, value_name = "TEXT")]
     with: Vec<String>,
-    /// Print a JSON object per run
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArg,
 }
 
 pub(super) fn run(args: &LsArgs) -> Result<(), CliError> {
@@ -52,8 +50,8 @@ pub(super) fn run(args: &LsArgs) -> Result<(), CliError> {
         }
         return Ok(());
     }
-    match args.json {
-        true => print_data(&runs.iter().map(|run| format!("{}\n", object(run))).collect::<String>()),
+    match args.json.json {
+        true => print_rows(runs.iter().map(RunRow::object)),
         false => print(&table(&runs)),
     }
 }
@@ -68,15 +66,6 @@ fn is_wanted(args: &LsArgs, run: &RunRow) -> bool {
     };
     let project = args.project.as_ref().is_none_or(|project| info.is_some_and(|info| info.project == *project));
     project && args.with.iter().all(|text| texts(text))
-}
-
-fn object(run: &RunRow) -> serde_json::Value {
-    let mut object = run.record.head(&run.series);
-    object["reward"] =
-        json!(run.reward().map(|(metric, value)| json!({"metric": metric, "value": json_number::to_value(value)})));
-    object["duration_s"] = json!(run.record.worked());
-    object["bytes"] = json!(bytes_of(&run.record.dir));
-    object
 }
 
 fn table(runs: &[RunRow]) -> String {

@@ -3,8 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde_json::{Map, Value, json};
+
+use burnish_checkpoint::CheckpointEntry;
+use burnish_report::disk::bytes_of;
 use burnish_report::record::RecordedRun;
 use burnish_report::series::{Series, read_end};
+use burnish_util::json_number;
 use burnish_util::number::short;
 use burnish_util::time::{human, unix_time};
 
@@ -34,6 +39,27 @@ impl RunRow {
 
     pub(super) fn reward(&self) -> Option<(&'static str, f64)> {
         REWARDS.iter().find_map(|name| Some((*name, self.series.last(name)?.1)))
+    }
+
+    /// Returns the row of `runs ls --json`.
+    pub(super) fn object(&self) -> Value {
+        let mut object = self.record.head(&self.series);
+        object["reward"] =
+            json!(self.reward().map(|(metric, value)| json!({"metric": metric, "value": json_number::to_value(value)})));
+        object["duration_s"] = json!(self.record.worked());
+        object["bytes"] = json!(bytes_of(&self.record.dir));
+        object
+    }
+
+    /// Returns the row of `runs show --json`, which also has the checkpoints and the metrics of the last step.
+    pub(super) fn whole_object(&self) -> Value {
+        let mut object = self.object();
+        let checkpoint = |found: &CheckpointEntry| json!({"dir": found.dir, "step": found.step, "bytes": found.bytes});
+        object["checkpoints"] = self.record.checkpoints.iter().map(checkpoint).collect();
+        let last = self.series.last_step().into_iter().flat_map(|step| self.series.at(step));
+        let metrics: Map<String, Value> = last.map(|(name, value)| (name.to_owned(), json_number::to_value(value))).collect();
+        object["metrics"] = metrics.into();
+        object
     }
 
     /// Returns the step, with the planned number of steps if it is known.

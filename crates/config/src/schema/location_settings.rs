@@ -7,8 +7,8 @@ use super::generation::GenerationConfig;
 use super::location_setting::{LocationKind, LocationSetting};
 use super::multi_turn::MultiTurnConfig;
 use super::ppo::PpoConfig;
-use super::types::{Location, ModelInit, OneOrMany};
 use super::reward::CustomRewardFunctionConfig;
+use super::types::{Location, ModelInit, OneOrMany};
 
 type LocationSettings<'a> = Vec<LocationSetting<'a>>;
 
