@@ -9,7 +9,7 @@ fn tables() -> String {
     let keys = |keys: &[&str]| keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
     let listings = LISTINGS
         .iter()
-        .map(|listing| format!("- `trainer {} --json`, {} in a row: {}\n", listing.command, listing.row, keys(listing.keys)));
+        .map(|listing| format!("- `trainer {} --json`; a row is {}: {}\n", listing.command, listing.row, keys(listing.keys)));
     let listings: String = listings.collect();
     let others: String = NOT_LISTING.iter().map(|(command, instead)| row(command, instead)).collect();
     format!(
