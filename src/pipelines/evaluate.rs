@@ -16,7 +16,7 @@ use crate::job::unused_options::{ProcessKinds, UnusedOption, of_rewards, warn_of
 use burnish_agent::Transcript;
 use burnish_config::Loaded;
 use burnish_config::schema::EvalConfig;
-use burnish_data::rows::{EVERY_COLUMN, Row, Rows};
+use burnish_data::rows::{EVERY_COLUMN, FileRows, Row};
 use burnish_data::{GroundTruthKey, MESSAGES, RowNeeds, RowTable, Tokenizer, data_source, named_source, with_remedies};
 use burnish_reward::{Conversation, ResponseScore, Rewards, ScoreInput};
 use burnish_util::fs::{check_writable, refuse_input, write_atomic};
@@ -134,7 +134,7 @@ pub(super) fn read_responses<T>(mut loaded: Loaded<EvalConfig>, then: impl FnOnc
     let some: Vec<&str> = source.into_iter().chain(truth.columns()).chain(some).collect();
     let mut settings = vec![("data.response_key", data.response_key.as_str()), truth.setting()];
     settings.extend(source.map(|source| ("data.data_source_key", source)));
-    let rows = Rows::read(&files, &required, if needs.columns { EVERY_COLUMN } else { &some });
+    let rows = FileRows::read(&files, &required, if needs.columns { EVERY_COLUMN } else { &some });
     let mut rows = rows.map_err(|error| with_remedies(error, &settings)).context("data.path")?;
     if rows.is_empty() {
         bail!("data.path: no rows to score");

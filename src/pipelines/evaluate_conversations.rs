@@ -7,16 +7,17 @@ use serde_json::Value;
 
 use burnish_agent::Transcript;
 use burnish_data::MESSAGES;
-use burnish_data::rows::{Row, Rows};
+use burnish_data::rows::{FileRows, Row};
 use burnish_reward::Conversation;
 
 /// Returns true if the files have a column of conversations.
 pub(crate) fn has_conversations(files: &[PathBuf]) -> bool {
-    Rows::read(files, &[MESSAGES], &[]).is_ok()
+    FileRows::read(files, &[MESSAGES], &[]).is_ok()
 }
 
-/// Returns the conversations of a row with this number of responses; empty without such a column. A column of that name that is not a
-/// list of texts, such as a conversation for supervised fine-tuning, is ignored. `named`: the settings name reward functions.
+/// Returns the conversations of a row with this number of responses; empty without such a column. A column of that name that is
+/// not a list of texts, such as a conversation for supervised fine-tuning, is ignored. `named`: the settings name reward
+/// functions.
 ///
 /// # Errors
 /// If a text is not a conversation, or the numbers of conversations and responses differ.

@@ -20,7 +20,7 @@ use crate::job::words::ToLayer;
 use burnish_config::Loaded;
 use burnish_config::schema::{self, GenerationConfig, Location};
 use burnish_data::prompts::warn_of_ends;
-use burnish_data::rows::{MEDIA_COLUMNS, Row, Rows};
+use burnish_data::rows::{FileRows, MEDIA_COLUMNS, Row};
 use burnish_data::{
     AGENT_NAME, GroundTruthKey, MESSAGES, Prompt, PromptForm, PromptOptions, PromptText, RowNeeds, RowSelection, RowTable,
     TemplateVariables, Tokenizer, Truncation, columns_of_question, load_prompts, name_unread, with_remedies,
@@ -259,7 +259,7 @@ fn shortened(ids: &[u32], config: &GenerationConfig, place: impl Fn() -> String)
 fn prompts(files: &[PathBuf], tokenizer: &Tokenizer, config: &GenerationConfig) -> Result<Vec<(usize, Vec<u32>)>> {
     let (data, chat_kwargs) = (&config.data, chat_kwargs(config));
     let optional = [MEDIA_COLUMNS, columns_of_question(&data.prompt_key)].concat();
-    let rows = Rows::read(files, &[&data.prompt_key], &optional);
+    let rows = FileRows::read(files, &[&data.prompt_key], &optional);
     let rows = rows.map_err(|error| with_remedies(error, &[("data.prompt_key", &data.prompt_key)]))?;
     name_unread(&rows, &[&[data.prompt_key.as_str()], &optional[..]].concat());
     if rows.is_empty() {

@@ -11,7 +11,7 @@ use crate::files::alpaca;
 use crate::files::ground_truth::GroundTruthKey;
 use crate::files::missing_columns::with_remedies;
 use crate::files::row_selection::RowSelection;
-use crate::files::rows::{EVERY_COLUMN, MEDIA_COLUMNS, Row, Rows};
+use crate::files::rows::{EVERY_COLUMN, FileRows, MEDIA_COLUMNS, Row};
 use crate::files::unread_columns::name_unread;
 use crate::prompt_text::{PromptForm, PromptText};
 use crate::template::variables::TemplateVariables;
@@ -131,7 +131,7 @@ pub fn load_prompts(files: &[PathBuf], tokenizer: &Tokenizer, options: &PromptOp
     let some = [&some, MEDIA_COLUMNS, alpaca::columns(prompt_key)].concat();
     let mut settings = vec![("data.prompt_key", prompt_key), truth.setting()];
     settings.extend(source.map(|source| ("data.reward_fn_key", source)));
-    let rows = Rows::read(files, &required, if needs.columns { EVERY_COLUMN } else { &some });
+    let rows = FileRows::read(files, &required, if needs.columns { EVERY_COLUMN } else { &some });
     let mut rows = rows.map_err(|error| with_remedies(error, &settings))?;
     if needs.columns {
         rows.fill_columns()?;

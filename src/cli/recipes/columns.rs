@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use burnish_config::compat::Kind;
-use burnish_data::rows::{Row, Rows};
+use burnish_data::rows::{FileRows, Row};
 
 const CONVERSATIONS: &[&str] = &["messages", "conversations", "conversation"];
 const PROMPTS: &[&str] = &["prompt", "question", "problem", "query", "instruction", "input"];
@@ -37,7 +37,7 @@ pub(super) struct FoundColumns {
 }
 
 /// Finds the settings of a kind for rows. An error names the columns that the kind needs.
-pub(super) fn find(kind: Kind, rows: &Rows, first: &Row) -> Result<FoundColumns, String> {
+pub(super) fn find(kind: Kind, rows: &FileRows, first: &Row) -> Result<FoundColumns, String> {
     let any = |names: &'static [&'static str]| names.iter().copied().find(|name| rows.has_column(name));
     let mut found = FoundColumns { prompt: any(PROMPTS), ..FoundColumns::default() };
     found.is_text = found.prompt.is_some_and(|name| matches!(first.column(name), Ok(Value::String(_))));
@@ -105,7 +105,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("rows.jsonl");
         std::fs::write(&path, format!("{row}\n")).unwrap();
-        let rows = Rows::read(&[path], &[], &all()).unwrap();
+        let rows = FileRows::read(&[path], &[], &all()).unwrap();
         find(kind, &rows, &rows.row(0).unwrap()).map(|found| found.settings)
     }
 

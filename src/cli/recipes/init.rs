@@ -17,7 +17,7 @@ use crate::job::built_in::or_built_in;
 use burnish_config::compat::Kind;
 use burnish_config::kinds::KINDS;
 use burnish_config::recipe::{Entry, Recipe, Section};
-use burnish_data::rows::Rows;
+use burnish_data::rows::FileRows;
 use burnish_hydra::{Value, YamlSource, yaml};
 use burnish_util::fs::write_atomic;
 use burnish_util::shell::word;
@@ -139,12 +139,12 @@ const PROMPT: usize = 1024;
 const TEXT: usize = 2048;
 
 /// Reads the rows of a local file; `None` for a data set on the Hub.
-fn rows(kind: Kind, data: &str) -> Result<Option<(Rows, FoundColumns)>, CliError> {
+fn rows(kind: Kind, data: &str) -> Result<Option<(FileRows, FoundColumns)>, CliError> {
     let path = &or_built_in(Path::new(data)).map_err(CliError::setup)?;
     if !path.exists() && (data.starts_with("hf://") || path.extension().is_none() && data.matches('/').count() == 1) {
         return Ok(None);
     }
-    let read = Rows::read(&[path.to_owned()], &[], &columns::all()).map_err(CliError::setup)?;
+    let read = FileRows::read(&[path.to_owned()], &[], &columns::all()).map_err(CliError::setup)?;
     if read.is_empty() {
         return Err(CliError::setup(anyhow!("{data} has no rows")));
     }
@@ -157,7 +157,7 @@ fn rows(kind: Kind, data: &str) -> Result<Option<(Rows, FoundColumns)>, CliError
 }
 
 /// Adds the settings that follow from the rows: columns, lengths, rewards.
-fn settings_of_rows(draft: &mut Draft, model: &str, is_rl: bool, rows: &Rows, found: &FoundColumns) -> Result<(), CliError> {
+fn settings_of_rows(draft: &mut Draft, model: &str, is_rl: bool, rows: &FileRows, found: &FoundColumns) -> Result<(), CliError> {
     for (key, value) in &found.settings {
         draft.yaml(key, value, "")?;
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use burnish_data::Tokenizer;
-use burnish_data::rows::Rows;
+use burnish_data::rows::FileRows;
 use burnish_util::fs::read_json;
 
 /// Number of rows that are measured.
@@ -22,7 +22,7 @@ pub(super) struct MeasuredLengths {
 }
 
 /// Measures the columns with the tokenizer of a model; `None` if the model is not a folder with a tokenizer.
-pub(super) fn measure(model: &Path, rows: &Rows, prompt: Option<&str>, responses: &[&str]) -> Option<MeasuredLengths> {
+pub(super) fn measure(model: &Path, rows: &FileRows, prompt: Option<&str>, responses: &[&str]) -> Option<MeasuredLengths> {
     let tokenizer = Tokenizer::load(model).ok()?;
     let mut longest = MeasuredLengths { prompt: 0, response: 0 };
     for index in 0..rows.len().min(ROWS) {

@@ -14,7 +14,7 @@ use burnish_config::schema::{Schema, StageTruncation};
 use burnish_config::{Value, defaults};
 use burnish_data::Tokenizer;
 use burnish_data::examples::{PairColumns, PairOptions, ScoredPart, UnpairedColumns, load_pairs, load_unpaired};
-use burnish_data::rows::Rows;
+use burnish_data::rows::FileRows;
 
 /// Reads and tokenizes rows. Rows that are left out are counted and named in the log.
 ///
@@ -100,7 +100,7 @@ fn has_pairs(config: &DpoConfig, files: &[PathBuf]) -> Result<bool> {
     if named {
         return Ok(false);
     }
-    let files = Rows::read(files, &[], &[&data.completion_key, &data.label_key, &data.chosen_key])?;
+    let files = FileRows::read(files, &[], &[&data.completion_key, &data.label_key, &data.chosen_key])?;
     let has = |key: &str| files.has_column(key);
     Ok(has(&data.chosen_key) && !has(&data.completion_key) && !has(&data.label_key))
 }
@@ -108,7 +108,7 @@ fn has_pairs(config: &DpoConfig, files: &[PathBuf]) -> Result<bool> {
 /// Adds to the error of files without labelled responses that pairs are read, too, if the setting names their column.
 fn with_pairs(config: &DpoConfig, rows: &RowFiles, error: Error) -> Error {
     let data = &config.data;
-    let has = |key: &str| Rows::read(&rows.files, &[], &[key]).is_ok_and(|files| files.has_column(key));
+    let has = |key: &str| FileRows::read(&rows.files, &[], &[key]).is_ok_and(|files| files.has_column(key));
     if has(&data.completion_key) || has(&data.label_key) || has(&data.chosen_key) {
         return error;
     }
@@ -119,8 +119,8 @@ fn with_pairs(config: &DpoConfig, rows: &RowFiles, error: Error) -> Error {
 fn with_loss_of_labels(config: &DpoConfig, rows: &RowFiles, error: Error) -> Error {
     let data = &config.data;
     let columns = [data.completion_key.as_str(), &data.label_key, &data.chosen_key];
-    let has_labels =
-        Rows::read(&rows.files, &[], &columns).is_ok_and(|files| columns.map(|key| files.has_column(key)) == [true, true, false]);
+    let has_labels = FileRows::read(&rows.files, &[], &columns)
+        .is_ok_and(|files| columns.map(|key| files.has_column(key)) == [true, true, false]);
     if has_labels { anyhow!("{error:#}\n  or algorithm.loss_type=kto, which learns from labelled responses") } else { error }
 }
 

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use burnish_config::schema::Schema;
 use burnish_config::{Value, defaults};
 use burnish_data::examples::ChatColumns;
-use burnish_data::rows::Rows;
+use burnish_data::rows::FileRows;
 use burnish_data::with_remedies;
 
 /// The settings that name these columns.
@@ -42,9 +42,9 @@ impl ChatKeys<'_> {
         ];
         for &(key, column) in own.iter().chain(more) {
             let is_default = matches!(defaults.value(key), Some(Value::Text(default)) if default == column);
-            if !is_default && !Rows::read(files, &[], &[column])?.has_column(column) {
+            if !is_default && !FileRows::read(files, &[], &[column])?.has_column(column) {
                 // Reading the column as required makes the error list the existing columns.
-                let read = Rows::read(files, &[column], &[]).map_err(|error| with_remedies(error, &[(key, column)]));
+                let read = FileRows::read(files, &[column], &[]).map_err(|error| with_remedies(error, &[(key, column)]));
                 read.context(key.to_owned())?;
             }
         }

@@ -15,7 +15,7 @@ use crate::files::alpaca;
 use crate::files::media;
 use crate::files::missing_columns::with_remedies;
 use crate::files::row_selection::{RowSelection, TooLongError};
-use crate::files::rows::{MEDIA_COLUMNS, Row, Rows};
+use crate::files::rows::{FileRows, MEDIA_COLUMNS, Row};
 use crate::files::unread_columns::name_unread;
 use crate::template::content;
 use crate::template::coverage::{SYSTEM, fit_to_template, note_of_system, with_system};
@@ -121,7 +121,7 @@ pub fn read_pairs(files: &[PathBuf], tokenizer: &Tokenizer, options: &PairOption
 }
 
 /// Opens files with the columns of pairs.
-pub(super) fn open(files: &[PathBuf], columns: &PairColumns) -> Result<Rows> {
+pub(super) fn open(files: &[PathBuf], columns: &PairColumns) -> Result<FileRows> {
     let prompt: Vec<&str> = columns.prompt_key.iter().map(String::as_str).collect();
     let question = prompt.iter().flat_map(|key| alpaca::columns(key)).copied().collect();
     let optional = [prompt, question, columns.chat.names(), MEDIA_COLUMNS.to_vec(), vec![SYSTEM]].concat();
@@ -129,7 +129,7 @@ pub(super) fn open(files: &[PathBuf], columns: &PairColumns) -> Result<Rows> {
     let answers = [("data.chosen_key", columns.chosen_key.as_str()), ("data.rejected_key", &columns.rejected_key)];
     let settings: Vec<(&str, &str)> = answers.into_iter().chain(margin).collect();
     let required: Vec<&str> = settings.iter().map(|(_, column)| *column).collect();
-    let rows = Rows::read(files, &required, &optional).map_err(|error| with_remedies(error, &settings))?;
+    let rows = FileRows::read(files, &required, &optional).map_err(|error| with_remedies(error, &settings))?;
     name_unread(&rows, &[required, optional].concat());
     Ok(rows)
 }

@@ -11,7 +11,7 @@ use super::tally::{ReadRows, RowOutcome};
 use crate::files::media;
 use crate::files::missing_columns::with_remedies;
 use crate::files::row_selection::{RowSelection, TooLongError};
-use crate::files::rows::{MEDIA_COLUMNS, Row, Rows};
+use crate::files::rows::{FileRows, MEDIA_COLUMNS, Row};
 use crate::files::unread_columns::name_unread;
 use crate::tokens::tokenizer::Tokenizer;
 
@@ -99,7 +99,7 @@ pub fn read_steps(files: &[PathBuf], tokenizer: &Tokenizer, options: &StepOption
         }
     };
     let columns: Vec<&str> = settings.iter().map(|(_, column)| *column).collect();
-    let rows = Rows::read(files, &columns, MEDIA_COLUMNS).map_err(|error| with_remedies(error, &settings))?;
+    let rows = FileRows::read(files, &columns, MEDIA_COLUMNS).map_err(|error| with_remedies(error, &settings))?;
     name_unread(&rows, &columns);
     let (of, with) = (options.clone(), tokenizer.clone());
     let rows = options.reading.apply(rows);

@@ -16,7 +16,7 @@ use crate::files::alpaca;
 use crate::files::media;
 use crate::files::missing_columns::with_remedies;
 use crate::files::row_selection::{RowSelection, TooLongError};
-use crate::files::rows::{MEDIA_COLUMNS, Row, Rows};
+use crate::files::rows::{FileRows, MEDIA_COLUMNS, Row};
 use crate::files::unread_columns::name_unread;
 use crate::template::coverage::{SYSTEM, fit_to_template, note_of_system, with_system};
 use crate::template::variables::TemplateVariables;
@@ -128,7 +128,7 @@ pub fn read_unpaired(
     Ok(ReadRows::from_outcomes(read.into_iter().flatten().collect(), malformed))
 }
 
-fn open(files: &[PathBuf], columns: &UnpairedColumns) -> Result<Rows> {
+fn open(files: &[PathBuf], columns: &UnpairedColumns) -> Result<FileRows> {
     match columns {
         UnpairedColumns::Pairs(columns) => super::pair::open(files, columns),
         UnpairedColumns::Single { prompt_key, completion_key, label_key, chat } => {
@@ -136,7 +136,7 @@ fn open(files: &[PathBuf], columns: &UnpairedColumns) -> Result<Rows> {
                 [prompt_key, completion_key, label_key],
                 [&chat.names()[..], MEDIA_COLUMNS, &[SYSTEM], alpaca::columns(prompt_key)].concat(),
             );
-            let rows = Rows::read(files, &required.map(String::as_str), &optional);
+            let rows = FileRows::read(files, &required.map(String::as_str), &optional);
             rows.iter().for_each(|rows| name_unread(rows, &[&required.map(String::as_str), &optional[..]].concat()));
             let settings = [
                 ("data.prompt_key", prompt_key.as_str()),

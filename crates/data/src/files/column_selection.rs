@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 /// Columns of images, videos and sounds in verl (`data.image_key`, `video_key`, `audio_key`) and TRL (`image`, `images`).
 pub const MEDIA_COLUMNS: &[&str] = &["images", "image", "videos", "video", "audios", "audio"];
 
-/// Value for the `optional` columns of [`Rows::read`](super::rows::Rows::read) that selects every column.
+/// Value for the `optional` columns of [`FileRows::read`](super::rows::FileRows::read) that selects every column.
 pub const EVERY_COLUMN: &[&str] = &["*"];
 
 /// Values of a row by column.

@@ -9,7 +9,7 @@ use anyhow::{Context, Error, Result};
 use rayon::prelude::*;
 
 use super::row_selection::{Malformed, OnMalformed, TooLongError};
-use super::rows::{Row, Rows};
+use super::rows::{FileRows, Row};
 use crate::template::limits::{GivenUpError, RENDERING};
 use burnish_util::contained::{BEFORE_PART, ContainedError, WorkLimits, caught, contained};
 
@@ -19,7 +19,7 @@ const TOGETHER: usize = 64;
 /// The limits of a work item: only the stack, with room for a template, which has its own limits.
 const WORK: WorkLimits = WorkLimits { memory: usize::MAX, time: None, stack: RENDERING.stack + BEFORE_PART };
 
-impl Rows {
+impl FileRows {
     /// Calls `work` with the position of each row in all files and the row. Returns the results in order. Errors name the row's
     /// place.
     ///
@@ -33,7 +33,7 @@ impl Rows {
         Ok(self.each_or(OnMalformed::Error, work)?.0)
     }
 
-    /// Like [`Rows::each`], but treats a failed row according to `on_malformed`, and counts skipped rows.
+    /// Like [`FileRows::each`], but treats a failed row according to `on_malformed`, and counts skipped rows.
     ///
     /// # Errors
     /// The error of the first row that may not be skipped. A `TooLongError` is never skipped.

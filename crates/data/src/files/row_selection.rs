@@ -2,7 +2,7 @@
 
 use anyhow::{Error, Result, bail};
 
-use super::rows::Rows;
+use super::rows::FileRows;
 use burnish_util::rng::Stream;
 
 /// The treatment of a malformed row.
@@ -50,7 +50,7 @@ impl Take {
 
 impl RowSelection {
     /// Returns the chosen rows.
-    pub fn apply(&self, rows: Rows) -> Rows {
+    pub fn apply(&self, rows: FileRows) -> FileRows {
         match self.take.and_then(|take| take.indices(rows.len())) {
             Some(chosen) => rows.only(chosen),
             None => rows,

@@ -52,7 +52,7 @@ fn place(file: &Path, index: usize) -> String {
 
 /// The rows of some files, in order. Clones share the data.
 #[derive(Clone)]
-pub struct Rows {
+pub struct FileRows {
     parts: Arc<[FilePart]>,
     /// Columns that every row gets, null if missing.
     filled: Arc<BTreeSet<String>>,
@@ -60,7 +60,7 @@ pub struct Rows {
     columns: Arc<BTreeSet<String>>,
     /// Columns that are read by name, if every column is kept; `None` if all are.
     named: Option<Arc<BTreeSet<String>>>,
-    /// Positions of the rows for [`Rows::each`], in order; `None` for all.
+    /// Positions of the rows for [`FileRows::each`], in order; `None` for all.
     chosen: Option<Arc<[usize]>>,
 }
 
@@ -95,7 +95,7 @@ impl RowStorage {
     }
 }
 
-impl Rows {
+impl FileRows {
     /// Reads `files`. Every file must have the `required` columns. Rows have the `optional` columns that exist. Other columns may
     /// be left out.
     ///
@@ -131,17 +131,17 @@ impl Rows {
         self.parts.first().map(|part| &*part.file)
     }
 
-    /// Restricts [`Rows::each`] to these positions in all files, in order.
+    /// Restricts [`FileRows::each`] to these positions in all files, in order.
     pub fn only(self, chosen: Vec<usize>) -> Self {
         Self { chosen: Some(chosen.into()), ..self }
     }
 
-    /// Returns the number of rows for [`Rows::each`].
+    /// Returns the number of rows for [`FileRows::each`].
     pub fn chosen(&self) -> usize {
         self.chosen.as_ref().map_or(self.len(), |chosen| chosen.len())
     }
 
-    /// Returns the position in all files of the `at`-th row of [`Rows::each`].
+    /// Returns the position in all files of the `at`-th row of [`FileRows::each`].
     pub(crate) fn position(&self, at: usize) -> usize {
         self.chosen.as_ref().map_or(at, |chosen| chosen[at])
     }
@@ -217,18 +217,18 @@ impl Rows {
     }
 }
 
-/// Reads all rows of some files at once, like [`Rows::read`].
+/// Reads all rows of some files at once, like [`FileRows::read`].
 ///
 /// # Errors
-/// The errors of [`Rows::read`] and [`Rows::row`].
+/// The errors of [`FileRows::read`] and [`FileRows::row`].
 pub fn read_rows(files: &[PathBuf], required: &[&str], optional: &[&str]) -> Result<Vec<Row>> {
-    Rows::read(files, required, optional)?.each(|_, row| Ok(row))
+    FileRows::read(files, required, optional)?.each(|_, row| Ok(row))
 }
 
 /// First character of some text files.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// Limit on the total number of values in [`Rows::fill_columns`].
+/// Limit on the total number of values in [`FileRows::fill_columns`].
 const MOST_CELLS: usize = 100_000_000;
 
 /// Memory limit for the rows of a file: a base, and bytes per byte of the file. A few kilobytes of parquet can put one long text

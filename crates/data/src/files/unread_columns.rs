@@ -1,6 +1,6 @@
 //! Warns about unread columns, which may hold a part of the text.
 
-use super::rows::Rows;
+use super::rows::FileRows;
 
 /// Column names that usually hold something that a model reads or learns.
 const MATTER: &[&str] = &[
@@ -22,7 +22,7 @@ const MATTER: &[&str] = &[
 ];
 
 /// Warns about columns with an important name that are not among the `read` ones.
-pub fn name_unread(rows: &Rows, read: &[&str]) {
+pub fn name_unread(rows: &FileRows, read: &[&str]) {
     let unread: Vec<String> =
         rows.columns().filter(|name| MATTER.contains(name) && !read.contains(name)).map(|name| format!("\"{name}\"")).collect();
     if let (Some(file), false) = (rows.first_file(), unread.is_empty()) {

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use super::preparer::{PrepareArgs, PrepareReport, Preparer};
 use super::published::find_file;
-use crate::files::rows::Rows;
+use crate::files::rows::FileRows;
 use crate::files::table::RowTable;
 
 pub(super) static DAPO_MATH: Preparer = Preparer {
@@ -43,7 +43,7 @@ fn dapo_math(args: &PrepareArgs) -> Result<PrepareReport> {
 /// Copies the rows of a file in verl's schema. Returns the new file with its number of rows.
 fn take_over(from: &Path, to: &Path, unique: bool) -> Result<(PathBuf, usize)> {
     let files = [from.to_owned()];
-    let rows = Rows::read(&files, COLUMNS, &[])?;
+    let rows = FileRows::read(&files, COLUMNS, &[])?;
     let of_row = |_, row: crate::files::rows::Row| {
         row.column("reward_model")?.get("ground_truth").context("reward_model has no field ground_truth")?;
         Ok(format!("{}\n{}", row.column("prompt")?, row.column("reward_model")?))

@@ -11,7 +11,7 @@ use super::preparer::{PrepareArgs, PrepareReport, Preparer};
 use super::published::split_files;
 use super::row_mapping::{RowMapping, text};
 use super::schema::VerlRow;
-use crate::files::rows::{Row, Rows};
+use crate::files::rows::{FileRows, Row};
 
 pub(super) static HH_RLHF: Preparer = Preparer {
     name: "hh_rlhf",
@@ -27,7 +27,7 @@ pub(super) static HH_RLHF: Preparer = Preparer {
 fn hh_rlhf(args: &PrepareArgs) -> Result<PrepareReport> {
     args.only_settings(&[])?;
     let files = split_files(args.input()?, "train")?;
-    let pairs = Rows::read(&files, &["prompt", "chosen", "rejected"], &[])?.each(|_, row| pair(&row))?;
+    let pairs = FileRows::read(&files, &["prompt", "chosen", "rejected"], &[])?.each(|_, row| pair(&row))?;
     let to = |name: &str| args.target(&format!("{name}.parquet"));
 
     let mut written: Vec<(PathBuf, usize)> = Vec::new();

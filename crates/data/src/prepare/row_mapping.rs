@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use super::preparer::{PrepareArgs, PrepareReport};
 use super::published::split_files;
 use super::schema::{VerlRow, write_with_table};
-use crate::files::rows::{Row, Rows};
+use crate::files::rows::{FileRows, Row};
 use crate::files::table::RowTable;
 
 /// The row mapping of a data set: columns and a function.
@@ -38,7 +38,7 @@ impl<F: Fn(&Row, &str, usize) -> Result<VerlRow> + Clone + Send + Sync + 'static
     /// Maps the rows of `files`, writes them to `path`, and returns their number.
     pub(super) fn write(&self, files: &[PathBuf], split: &str, path: &Path) -> Result<usize> {
         let table = RowTable::read(files)?;
-        let rows = Rows::read(files, self.reads, &[])?;
+        let rows = FileRows::read(files, self.reads, &[])?;
         let (row, split): (_, Arc<str>) = (self.row.clone(), split.into());
         let rows = rows.each(move |index, published| row(&published, &split, index))?;
         write_with_table(&table, &[self.reads, self.drops].concat(), path, rows)?;

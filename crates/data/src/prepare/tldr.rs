@@ -9,7 +9,7 @@ use super::preparer::{PrepareArgs, PrepareReport, Preparer};
 use super::published::{find_split, split_files};
 use super::row_mapping::{RowMapping, text};
 use super::schema::VerlRow;
-use crate::files::rows::{Row, Rows};
+use crate::files::rows::{FileRows, Row};
 
 pub(super) static TLDR: Preparer = Preparer {
     name: "tldr",
@@ -37,7 +37,7 @@ fn tldr(args: &PrepareArgs) -> Result<PrepareReport> {
     }
     let mut written = Vec::new();
     for (split, files) in sources {
-        let columns = Rows::read(&files, &[], &["messages", "completion", "chosen", "rejected"])?;
+        let columns = FileRows::read(&files, &[], &["messages", "completion", "chosen", "rejected"])?;
         let path = args.target(&format!("{split}.parquet"))?;
         let rows = if columns.has_column("messages") && !columns.has_column("completion") {
             let row = move |row: &Row, split: &str, index| {
@@ -54,7 +54,7 @@ fn tldr(args: &PrepareArgs) -> Result<PrepareReport> {
         written.push((path, rows));
         if columns.has_column("chosen") && columns.has_column("rejected") {
             let path = args.target(&format!("pairs/{split}.parquet"))?;
-            let pairs = Rows::read(&files, &["prompt", "chosen", "rejected"], &[])?.each(|_, row| pair(&row))?;
+            let pairs = FileRows::read(&files, &["prompt", "chosen", "rejected"], &[])?.each(|_, row| pair(&row))?;
             write_pairs(&path, &pairs)?;
             written.push((path, pairs.len()));
         }

@@ -9,7 +9,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use crate::files::conversations::{MESSAGES, OF_LINE, WrittenConversation};
-use crate::files::rows::{Row, Rows};
+use crate::files::rows::{FileRows, Row};
 
 /// A response to a prompt, with its score.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,7 +63,7 @@ impl SelectColumns {
     /// If a file cannot be read.
     pub fn choose(files: &[PathBuf], given: [Option<&str>; 3]) -> Result<Self> {
         let with = |known: [&'static str; 3]| [0, 1, 2].map(|i| given[i].map_or_else(|| known[i].to_owned(), str::to_owned));
-        let rows = Rows::read(files, &[], &Self::KNOWN.concat())?;
+        let rows = FileRows::read(files, &[], &Self::KNOWN.concat())?;
         let is_there =
             |names: &[String; 3]| names.iter().zip(given).all(|(name, given)| given.is_some() || rows.has_column(name));
         let [prompt, response, score] = Self::KNOWN.map(with).into_iter().find(is_there).unwrap_or_else(|| with(Self::KNOWN[0]));
@@ -77,7 +77,7 @@ impl ScoredResponses {
     /// # Errors
     /// If a file lacks a column, or a row does not have a prompt, responses and as many scores.
     pub fn read(files: &[PathBuf], keys: &SelectColumns) -> Result<Self> {
-        let rows = Rows::read(files, &[&keys.prompt, &keys.response, &keys.score], &OF_LINE).map_err(|error| {
+        let rows = FileRows::read(files, &[&keys.prompt, &keys.response, &keys.score], &OF_LINE).map_err(|error| {
             anyhow!(
                 "{error:#} Write responses with scores by `trainer eval data.output_path=FILE.parquet`, or name other columns with \
                  --prompt-key, --response-key and --score-key"

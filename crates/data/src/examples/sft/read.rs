@@ -17,7 +17,7 @@ use crate::files::conversations::WrittenConversation;
 use crate::files::media;
 use crate::files::missing_columns::{MESSAGES_KEY, with_remedies};
 use crate::files::row_selection::TooLongError;
-use crate::files::rows::{MEDIA_COLUMNS, Row, Rows};
+use crate::files::rows::{FileRows, MEDIA_COLUMNS, Row};
 use crate::files::unread_columns::name_unread;
 use crate::template::coverage::{SYSTEM, with_system};
 use crate::tokens::tokenizer::Tokenizer;
@@ -54,7 +54,7 @@ pub fn read_sft(files: &[PathBuf], tokenizer: &Tokenizer, options: &SftOptions) 
     Ok(ReadRows::from_outcomes(outcomes.into_iter().flatten().collect(), malformed))
 }
 
-fn open(files: &[PathBuf], options: &SftOptions) -> Result<Rows> {
+fn open(files: &[PathBuf], options: &SftOptions) -> Result<FileRows> {
     let columns: Vec<(&str, &str)> = match &options.columns {
         SftColumns::Text { text_key } => vec![("data.text_key", text_key)],
         SftColumns::Completion { prompt_key, completion_key } => {
@@ -75,7 +75,7 @@ fn open(files: &[PathBuf], options: &SftOptions) -> Result<Rows> {
         }
     };
     let optional = [&options.chat.names()[..], MEDIA_COLUMNS, more].concat();
-    let rows = Rows::read(files, &required, &optional);
+    let rows = FileRows::read(files, &required, &optional);
     rows.iter().for_each(|rows| name_unread(rows, &[&required[..], &optional].concat()));
     // Instead of a prompt and a response, the row may have a whole conversation.
     let talks = matches!(options.columns, SftColumns::Response { .. }).then_some((MESSAGES_KEY, ""));
