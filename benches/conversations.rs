@@ -89,8 +89,9 @@ impl AgentLoop for Scripted {
 
 /// Seconds for all conversations.
 fn seconds(model: &CausalLm, answers: bool, tool: Option<Duration>) -> f64 {
-    let told = if answers && tool.is_none() { (TURNS - 1) * ANSWER_TOKENS } else { 0 };
-    let prompt = |place: usize| (0..PROMPT_TOKENS + told).map(|j| ((place * 7919 + j * 104_729) % 50_000) as u32).collect();
+    let answer_tokens = if answers && tool.is_none() { (TURNS - 1) * ANSWER_TOKENS } else { 0 };
+    let prompt =
+        |place: usize| (0..PROMPT_TOKENS + answer_tokens).map(|j| ((place * 7919 + j * 104_729) % 50_000) as u32).collect();
     let conversation = |place| Box::new(Scripted { place, tool, ids: prompt(place), turns: 0 }) as Box<dyn AgentLoop>;
     let common = SharedOptions {
         sampling: Sampling::default(),
@@ -100,10 +101,10 @@ fn seconds(model: &CausalLm, answers: bool, tool: Option<Duration>) -> f64 {
     };
     let settings = TurnSettings { eos: &[], stops: None, rules: None, progress: None, token: None };
     let mut engine = NativeEngine { max_num_seqs: 1024, max_num_batched_tokens: 8192, max_model_len: None, enforce_eager: false };
-    let begun = Instant::now();
+    let started = Instant::now();
     Conversations::run((0..CONVERSATIONS).map(conversation).collect(), common, |turns| engine.converse(model, &settings, turns))
         .expect("conversations");
-    begun.elapsed().as_secs_f64()
+    started.elapsed().as_secs_f64()
 }
 
 fn median(mut times: Vec<f64>) -> f64 {

@@ -115,9 +115,9 @@ fn missing_default(tree: &Tree) -> Option<String> {
 }
 
 /// Detects the common cause of many problems: a configuration of another command.
-fn other_kind(request: &Request, wanted: Kind) -> Option<ConfigError> {
+fn other_kind(request: &Request, requested: Kind) -> Option<ConfigError> {
     let file = request.config.as_ref().or(request.config_name.as_ref())?;
-    let known = by_name(request).ok()?.filter(|known| known.kind != wanted)?;
+    let known = by_name(request).ok()?.filter(|known| known.kind != requested)?;
     let problem = Problem::new("", format!("`{file}` is a configuration for another command"));
     let command = known.command.replace(&format!("{}.yaml", known.file), file);
     Some(problem.help(format!("run it as `{command}`")).into())

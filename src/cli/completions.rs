@@ -41,8 +41,8 @@ pub(super) fn script(args: &CompletionsArgs) -> Result<(), CliError> {
 
 /// Prints the completions of the last word, one per line; `root` is the whole command line.
 pub(super) fn run(args: &CompleteArgs, root: &Command) -> Result<(), CliError> {
-    let (begun, before) = args.words.split_last().map_or(("", &[][..]), |(last, before)| (last.as_str(), before));
-    let candidates = candidates(&Before::read(root, before), begun)?;
+    let (prefix, before) = args.words.split_last().map_or(("", &[][..]), |(last, before)| (last.as_str(), before));
+    let candidates = candidates(&Before::read(root, before), prefix)?;
     print_data(&candidates.iter().map(|candidate| format!("{candidate}\n")).collect::<String>())
 }
 
@@ -90,28 +90,28 @@ impl<'a> Before<'a> {
     }
 }
 
-fn candidates(before: &Before, begun: &str) -> Result<Vec<String>, CliError> {
+fn candidates(before: &Before, prefix: &str) -> Result<Vec<String>, CliError> {
     let command = before.command;
     let names = |arg: &Arg| -> Vec<String> {
         let names = arg.get_possible_values().into_iter().map(|value| value.get_name().to_owned());
-        names.filter(|name| name.starts_with(begun)).collect()
+        names.filter(|name| name.starts_with(prefix)).collect()
     };
     if let Some(option) = before.open {
         return Ok(names(option));
     }
-    if begun.starts_with('-') {
+    if prefix.starts_with('-') {
         let flags = command.get_arguments().filter_map(|argument| argument.get_long()).chain(["help"]);
-        return Ok(flags.map(|flag| format!("--{flag}")).filter(|flag| flag.starts_with(begun)).collect());
+        return Ok(flags.map(|flag| format!("--{flag}")).filter(|flag| flag.starts_with(prefix)).collect());
     }
     let subcommands = command.get_subcommands().filter(|sub| !sub.is_hide_set()).map(|sub| sub.get_name().to_owned());
-    let mut found: Vec<String> = subcommands.filter(|name| name.starts_with(begun)).collect();
+    let mut found: Vec<String> = subcommands.filter(|name| name.starts_with(prefix)).collect();
     // The last positional argument takes all further words.
     let Some(positional) = command.get_positionals().take(before.positionals + 1).last() else { return Ok(found) };
     found.extend(match positional.get_id().as_str() {
-        "key" => complete_key(before.kind(), begun)?,
+        "key" => complete_key(before.kind(), prefix)?,
         "overrides" => {
             let known = before.kind();
-            complete(known, &choices(known.kind), begun)?
+            complete(known, &choices(known.kind), prefix)?
         }
         _ => names(positional),
     });

@@ -35,9 +35,9 @@ pub(super) fn run(args: &ManArgs, mut root: Command) -> Result<(), CliError> {
     for word in &args.command {
         let names: Vec<&str> = command.get_subcommands().filter(|below| !below.is_hide_set()).map(Command::get_name).collect();
         let Some(below) = command.find_subcommand(word) else {
-            let meant = did_you_mean(word, names.iter().copied());
+            let suggestion = did_you_mean(word, names.iter().copied());
             return Err(CliError::Setup(format!(
-                "there is no command `{word}` below {name}.{meant} There are {}",
+                "there is no command `{word}` below {name}.{suggestion} There are {}",
                 names.join(", ")
             )));
         };

@@ -40,18 +40,18 @@ pub fn state_part<'a>(learners: impl IntoIterator<Item = &'a Learner>, part: &St
 /// If the checkpoint lacks a part.
 pub(crate) fn load_learner(learner: &mut Learner, folder: &Path, contents: &[CheckpointContent], key: &str) -> Result<()> {
     let (weights, optimizer) = (has_weights(contents), contents.contains(&Optimizer));
-    for (part, wanted, file) in [("model", weights, HUGGINGFACE), ("optimizer", optimizer, OPTIMIZER)] {
-        check_part(part, wanted, &folder.join(file), key)?;
+    for (part, is_needed, file) in [("model", weights, HUGGINGFACE), ("optimizer", optimizer, OPTIMIZER)] {
+        check_part(part, is_needed, &folder.join(file), key)?;
     }
     learner.load(folder, weights, optimizer)
 }
 
 /// Warns of a part that is not wanted, and refuses a checkpoint without a wanted part.
-pub(crate) fn check_part(part: &str, wanted: bool, file: &Path, key: &str) -> Result<()> {
-    if wanted && !file.exists() {
+pub(crate) fn check_part(part: &str, is_needed: bool, file: &Path, key: &str) -> Result<()> {
+    if is_needed && !file.exists() {
         bail!("the checkpoint has no `{part}`; remove it from {key}");
     }
-    if !wanted {
+    if !is_needed {
         tracing::warn!("{key} has no `{part}`, so it starts from scratch");
     }
     Ok(())

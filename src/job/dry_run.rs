@@ -70,9 +70,9 @@ pub(crate) fn check_weights(model: &Location, init: ModelInit, decoder: &Decoder
     let files = WeightFiles::open(model.as_path())?;
     let tensors = files.parameters(decoder)?;
     let found: usize = tensors.values().map(|tensor| tensor.shape().iter().product::<usize>()).sum();
-    let wanted = decoder.num_parameters();
-    if found != wanted {
-        bail!("{model} has {found} weights, but its config.json describes a model with {wanted}");
+    let expected = decoder.num_parameters();
+    if found != expected {
+        bail!("{model} has {found} weights, but its config.json describes a model with {expected}");
     }
     Ok(())
 }

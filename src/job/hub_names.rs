@@ -60,7 +60,7 @@ impl NamedSetting {
 impl Weights {
     /// Returns true if some weights are missing.
     pub(crate) fn are_missing(&self) -> bool {
-        self.0.iter().any(|wanted| wanted.is_missing)
+        self.0.iter().any(|missing| missing.is_missing)
     }
 
     /// Downloads the missing weights, merges adapters, and compares saved weights with their checksums.
@@ -89,7 +89,7 @@ impl Weights {
 
     /// Reports which weights are missing and stay unchecked, for a dry run.
     pub fn leave(self) {
-        for MissingWeights { setting, source, .. } in self.0.iter().filter(|wanted| wanted.is_missing) {
+        for MissingWeights { setting, source, .. } in self.0.iter().filter(|missing| missing.is_missing) {
             let key = &setting.key;
             match source {
                 Source::Hub(name) => tracing::info!("{key}: the weights of {name} are not in the cache and were not checked"),

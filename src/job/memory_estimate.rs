@@ -25,7 +25,7 @@ pub struct MemoryEstimate {
     inner: ElementCount,
     on_cpu: bool,
     /// Ranks on this machine.
-    here: ElementCount,
+    local_ranks: ElementCount,
     /// A teacher that passes over every micro-batch of an update, and whether the loss compares its head with the policy's.
     teacher: Option<(DecoderConfig, bool)>,
     /// Bytes of a checkpoint: trained weights and the whole state of their optimizers.
@@ -68,7 +68,7 @@ impl MemoryEstimate {
             shapes,
             inner,
             on_cpu,
-            here: 1,
+            local_ranks: 1,
             teacher: None,
             saved: 0,
             keeps_logits: false,
@@ -95,7 +95,7 @@ impl MemoryEstimate {
 
     /// Adds the optimizer state, sharded among the ranks, and the gradient sums of several slices.
     pub fn trained(&mut self, optimizer: &Optimizer, sharding: &ShardingPlan) {
-        self.here = sharding.here as ElementCount;
+        self.local_ranks = sharding.local_ranks as ElementCount;
         let ranks = sharding.ranks;
         let seen =
             |(name, shape, count): &ParameterShape| Some((*name, optimizer.updated_shape(name, shape, &self.decoder)?, *count));
@@ -210,18 +210,18 @@ impl MemoryEstimate {
         }
         let parts = || {
             let parts: Vec<String> = self.held.iter().map(|part| format!("{} {}", part.name, amount(part.bytes))).collect();
-            let each = if self.here > 1 { format!(" in each of {} processes", self.here) } else { String::new() };
+            let each = if self.local_ranks > 1 { format!(" in each of {} processes", self.local_ranks) } else { String::new() };
             format!("the run does not fit into memory: it holds {} throughout{each} (--dry-run has all parts)", parts.join(", "))
         };
-        check_fits(self.here * total(&self.held), parts)
+        check_fits(self.local_ranks * total(&self.held), parts)
     }
 
     /// Returns what this machine lacks, in words; `None` if the run would fit. Not an error, because a dry run may plan for
     /// another machine. Does not check a GPU, whose memory is unknown here.
     pub fn lack(&self) -> Option<String> {
         let most = memory().filter(|_| self.on_cpu)?;
-        let ((peak, phase), held) = (self.peak(), self.here * total(&self.held));
-        let peak = self.here * peak;
+        let ((peak, phase), held) = (self.peak(), self.local_ranks * total(&self.held));
+        let peak = self.local_ranks * peak;
         let this = format!("this machine has {}", amount(most));
         match () {
             () if held > most => Some(format!("{this}: it would refuse this run, which holds {} throughout", amount(held))),

@@ -53,12 +53,12 @@ pub(crate) fn is_weights(name: &str) -> bool {
     name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json")
 }
 
-/// Copies the files and subfolders whose names are `wanted`.
-pub(crate) fn copy(from: &Path, to: &Path, wanted: impl Fn(&str) -> bool) -> Result<()> {
+/// Copies the files and subfolders whose names `is_copied` accepts.
+pub(crate) fn copy(from: &Path, to: &Path, is_copied: impl Fn(&str) -> bool) -> Result<()> {
     for entry in fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
         let path = entry?.path();
         let name = path.file_name().and_then(OsStr::to_str).with_context(|| format!("{} is not UTF-8", path.display()))?;
-        if wanted(name) {
+        if is_copied(name) {
             copy_into(&path, to)?;
         }
     }

@@ -13,10 +13,10 @@ pub(crate) fn rank_device(device: Device, ranks: &Ranks) -> Device {
     let Device::Gpu(interface, first) = device else { return device };
     let visible = restrictions(interface).iter().find_map(|name| env::var(name).ok()).unwrap_or_default();
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let seen = ranks.gather((host, visible));
+    let devices = ranks.gather((host, visible));
     // Slurm may give the same number to the one GPU that each process sees.
-    let sees_one = seen[ranks.rank()].1.split(',').filter(|gpu| !gpu.is_empty()).count() == 1;
-    let has_own = sees_one || seen.iter().collect::<BTreeSet<_>>().len() == ranks.size();
+    let sees_one = devices[ranks.rank()].1.split(',').filter(|gpu| !gpu.is_empty()).count() == 1;
+    let has_own = sees_one || devices.iter().collect::<BTreeSet<_>>().len() == ranks.size();
     Device::Gpu(interface, if has_own { first } else { first + ranks.group().local().0 })
 }
 

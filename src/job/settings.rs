@@ -112,8 +112,8 @@ impl RunSettings {
     /// If the run would refuse the checkpoint.
     pub fn resumed_step(&self, tree: &Tree) -> Result<Option<u64>> {
         let dir = self.dir();
-        if let Some(there) = dir.ancestors().find(|path| path.exists()).filter(|path| !path.is_dir()) {
-            bail!("trainer.default_local_dir: cannot create {}: {} is not a folder", dir.display(), there.display());
+        if let Some(existing) = dir.ancestors().find(|path| path.exists()).filter(|path| !path.is_dir()) {
+            bail!("trainer.default_local_dir: cannot create {}: {} is not a folder", dir.display(), existing.display());
         }
         if self.resume.mode != TrainerResumeMode::ResumePath && !dir.is_dir() {
             return Ok(None);

@@ -13,7 +13,7 @@ use burnish_util::machine::amount;
 pub struct ShardingPlan {
     pub ranks: usize,
     /// Ranks on this machine.
-    pub here: usize,
+    pub local_ranks: usize,
     pub slices: usize,
 }
 
@@ -23,7 +23,7 @@ impl ShardingPlan {
     pub fn new(ranks: &Ranks, slices: Option<usize>, resume: &ResumeKeys) -> Self {
         let of_checkpoint = || saved::slices(&likely_checkpoint(resume)?);
         let slices = slice_count(slices, of_checkpoint, ranks);
-        Self { ranks: ranks.size(), here: ranks.group().local().1, slices }
+        Self { ranks: ranks.size(), local_ranks: ranks.group().local().1, slices }
     }
 
     /// Returns the largest share of `count` things that one rank gets.

@@ -120,9 +120,9 @@ pub fn of_model(folder: &Path) -> Result<String> {
 }
 
 /// Lists the wanted files of a folder, by name.
-fn files_of(folder: &Path, wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+fn files_of(folder: &Path, is_source: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let is_wanted = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).is_some_and(&wanted) && path.is_file();
+    let is_wanted = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).is_some_and(&is_source) && path.is_file();
     let mut files: Vec<PathBuf> = entries.filter(is_wanted).collect();
     files.sort();
     files

@@ -41,8 +41,8 @@ pub(crate) fn warn_of<T: Schema>(tree: &Tree, unused: &[(&str, &str)]) -> Result
     let keys: Vec<&str> = unused.iter().map(|(key, _)| *key).collect();
     let mut lines: Vec<(&str, Vec<&str>)> = Vec::new();
     for (i, (key, reason)) in unused.iter().enumerate() {
-        let said = keys[..i].contains(key);
-        if said || !is_set(tree, &defaults, key) || is_followed(tree, &references, &keys, key) {
+        let is_repeated = keys[..i].contains(key);
+        if is_repeated || !is_set(tree, &defaults, key) || is_followed(tree, &references, &keys, key) {
             continue;
         }
         match lines.iter_mut().find(|(known, _)| known == reason) {

@@ -309,7 +309,7 @@ impl Answered<'_> {
     }
 
     fn input(&self, response: usize) -> ScoreInput<'_> {
-        let conversation = self.conversations.get(response).map(|told| told as &dyn Conversation);
+        let conversation = self.conversations.get(response).map(|transcript| transcript as &dyn Conversation);
         ScoreInput { solution: self.responses[response], raw: self.responses[response], conversation, ..self.row() }
     }
 

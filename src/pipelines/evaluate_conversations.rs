@@ -28,18 +28,18 @@ pub(super) fn conversations(row: &Row, responses: usize, named: bool) -> Result<
     let count = texts.len();
     ensure!(count == responses, "column \"{MESSAGES}\" has {count} conversations for {responses} responses");
     let read = |(i, text): (usize, &str)| -> Result<Transcript> {
-        let told: Transcript = serde_json::from_str(text).with_context(|| {
+        let conversation: Transcript = serde_json::from_str(text).with_context(|| {
             format!(
                 "column \"{MESSAGES}\": text {i} is not a conversation in the format of trainer generate; leave the column out, or give it \
                  another name"
             )
         })?;
-        Ok(if named { told.for_reward_functions() } else { told })
+        Ok(if named { conversation.for_reward_functions() } else { conversation })
     };
     texts.into_iter().enumerate().map(read).collect()
 }
 
 /// Returns true if no reward function has to score these conversations, because each comes with a score or a failure.
 pub(crate) fn are_settled(conversations: &[Transcript]) -> bool {
-    !conversations.is_empty() && conversations.iter().all(|told| told.verdict().is_some())
+    !conversations.is_empty() && conversations.iter().all(|conversation| conversation.verdict().is_some())
 }

@@ -41,7 +41,8 @@ pub(crate) fn is_card(readme: &str) -> bool {
     readme.contains(MARK)
 }
 
-/// Writes the card of a part of a checkpoint, exported as an adapter or as all weights. `name` is the name under which the model will be loaded.
+/// Writes the card of a part of a checkpoint, exported as an adapter or as all weights. `name` is the name under which the model
+/// will be loaded.
 pub fn card(part: &Path, is_adapter: bool, name: &str) -> String {
     Card::read(part, is_adapter, name).to_text()
 }
@@ -338,7 +339,7 @@ mod tests {
         let part = dir.path().join("global_step_20/actor");
         let card = card(&part, true, "org/my-model");
         assert!(is_card(&card) && !is_card("# Mine"));
-        for said in [
+        for sentence in [
             "---\nlibrary_name: peft\npipeline_tag: text-generation\nlicense: apache-2.0\ndatasets:\n- openai/gsm8k\ntags:\n- burnish\n\
              - reinforcement-learning\n- rloo\n---\n",
             "# my-model\n\nThis is a LoRA adapter of a language model, after 20 steps of training. Its base model is `base`",
@@ -349,7 +350,7 @@ mod tests {
             "| 20 | 0.2 |\n",
             "AutoPeftModelForCausalLM.from_pretrained(\"org/my-model\")",
         ] {
-            assert!(card.contains(said), "{said}\n{card}");
+            assert!(card.contains(sentence), "{sentence}\n{card}");
         }
         for unsaid in ["/home", "hunter22", "sk-1234567", "private project", "algorithm.gamma", "| 21 |", &text(dir.path())] {
             assert!(!card.contains(unsaid), "{unsaid}\n{card}");

@@ -24,18 +24,18 @@ fn golden_advantages() {
             let name = key.split('|').next().unwrap();
             let ours = run(&case, advantage::find(name).unwrap_or_else(|| panic!("no estimator {name}")), key);
             assert!(ours.advantages.iter().chain(&ours.returns).all(|v| v.is_finite()), "{} {key}", case.name);
-            let what = format!("{} {key}", case.name);
+            let label = format!("{} {key}", case.name);
             if let Some((case_name, entry, _)) = NOT_MATCHED.iter().find(|row| row.0 == case.name && row.1 == key) {
                 let matched = result.get("error").is_none() && {
                     let golden = case.trained(&result["advantages"]);
                     ours.advantages.iter().zip(&golden).all(|(a, b)| (a - b).abs() < 1e-3)
                 };
-                assert!(!matched, "{what} is matched");
+                assert!(!matched, "{label} is matched");
                 differing.push((*case_name, *entry));
                 continue;
             }
-            assert_close(&format!("{what} advantages"), &ours.advantages, &case.trained(&result["advantages"]));
-            assert_close(&format!("{what} returns"), &ours.returns, &case.trained(&result["returns"]));
+            assert_close(&format!("{label} advantages"), &ours.advantages, &case.trained(&result["advantages"]));
+            assert_close(&format!("{label} returns"), &ours.returns, &case.trained(&result["returns"]));
         }
     }
     assert_eq!(differing.len(), NOT_MATCHED.len());

@@ -56,17 +56,17 @@ fn golden_advantages_of_trl() {
         for (key, golden) in case["advantage"].as_object().unwrap() {
             let columns = Rows::new(&case["mask"]);
             let ours = trl(case, &columns, key);
-            let what = format!("case {index} {key}");
+            let label = format!("case {index} {key}");
             // One advantage per sequence, repeated on each of its tokens.
             let golden: Vec<f64> = golden.as_array().unwrap().iter().map(number).collect();
             let lengths = columns.offsets.windows(2).map(|pair| pair[1] - pair[0]);
             let golden: Vec<f32> = golden.iter().zip(lengths).flat_map(|(&a, n)| vec![a as f32; n]).collect();
             if NOT_MATCHED.iter().any(|row| case["abstentions"] == row.0 && key == row.1) {
                 let difference = ours.advantages.iter().zip(&golden).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-                assert!(difference > 1e-3, "{what} is matched");
+                assert!(difference > 1e-3, "{label} is matched");
                 differing += 1;
             } else {
-                assert_close(&what, &ours.advantages, &golden);
+                assert_close(&label, &ours.advantages, &golden);
             }
         }
     }

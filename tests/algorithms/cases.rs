@@ -137,14 +137,14 @@ pub struct Loss {
 }
 
 /// Compares with a relative tolerance of 1e-5; for values that cancelled to almost 0, with 1e-6 of the column's maximum.
-pub fn assert_close(what: &str, ours: &[f32], golden: &[f32]) {
-    assert_eq!(ours.len(), golden.len(), "{what}");
+pub fn assert_close(label: &str, ours: &[f32], golden: &[f32]) {
+    assert_eq!(ours.len(), golden.len(), "{label}");
     let largest = golden.iter().fold(0.0f32, |m, v| m.max(v.abs()));
     for (t, (a, b)) in ours.iter().zip(golden).enumerate() {
-        assert!((a - b).abs() <= 1e-5 * b.abs() + 1e-6 * largest, "{what}, token {t}: {a}, golden {b}");
+        assert!((a - b).abs() <= 1e-5 * b.abs() + 1e-6 * largest, "{label}, token {t}: {a}, golden {b}");
     }
 }
 
-pub fn assert_number(what: &str, ours: f64, golden: f64) {
-    assert!((ours - golden).abs() <= 1e-5 * golden.abs() + 1e-7, "{what}: {ours}, golden {golden}");
+pub fn assert_number(label: &str, ours: f64, golden: f64) {
+    assert!((ours - golden).abs() <= 1e-5 * golden.abs() + 1e-7, "{label}: {ours}, golden {golden}");
 }

@@ -1,6 +1,6 @@
 //! Chat templates against transformers, byte by byte: the published ones of `tests/golden/chat-templates/`, and our own with
-//! features that other templates are known to use (`chat-templates.json`, written by `scripts/goldens/golden_chat_templates.py`). Also
-//! tokenizer folders in transformers' variants, id by id (`tokenizers/`, written by `scripts/goldens/golden_tokenizers.py`).
+//! features that other templates are known to use (`chat-templates.json`, written by `scripts/goldens/golden_chat_templates.py`).
+//! Also tokenizer folders in transformers' variants, id by id (`tokenizers/`, written by `scripts/goldens/golden_tokenizers.py`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -82,8 +82,8 @@ fn golden_chat_templates_match_transformers() {
                 let compare = || difference(&render(&template, &golden["conversations"][case], prompt), expected);
                 compared += 1;
                 // Midnight can pass between the two dates once, but not twice.
-                let what = compare().and_then(|_| compare());
-                wrong.extend(what.map(|what| format!("{name}, {case}, prompt {prompt}: {what}")));
+                let label = compare().and_then(|_| compare());
+                wrong.extend(label.map(|label| format!("{name}, {case}, prompt {prompt}: {label}")));
             }
         }
     }
@@ -170,9 +170,9 @@ fn differences(folder: &Path) -> anyhow::Result<Vec<String>> {
     let golden: Value = serde_json::from_str(&fs::read_to_string(folder.join("expected.json"))?)?;
     let tokenizer = Tokenizer::load(folder)?;
     let mut wrong = Vec::new();
-    let mut compare = |what: &str, actual: Value, expected: &Value| {
+    let mut compare = |label: &str, actual: Value, expected: &Value| {
         if actual != *expected {
-            wrong.push(format!("{what}: {actual}, transformers has {expected}"));
+            wrong.push(format!("{label}: {actual}, transformers has {expected}"));
         }
     };
     for case in golden["cases"].as_array().unwrap() {
@@ -215,7 +215,7 @@ fn golden_tokenizers_match_transformers() {
         let found = differences(folder).unwrap_or_else(|error| vec![format!("{error:#}")]);
         differ += usize::from(!found.is_empty());
         let name = folder.file_name().unwrap().display();
-        wrong.extend(found.iter().map(|what| format!("{name}: {what}")));
+        wrong.extend(found.iter().map(|label| format!("{name}: {label}")));
     }
     assert!(!folders.is_empty());
     assert!(wrong.is_empty(), "{differ} of {} folders differ:\n{}", folders.len(), wrong.join("\n"));

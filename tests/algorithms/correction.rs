@@ -29,21 +29,21 @@ fn settings(json: &Value) -> CorrectionSettings {
     }
 }
 
-fn assert_metrics(what: &str, ours: &[(String, f64)], golden: &Value) {
+fn assert_metrics(label: &str, ours: &[(String, f64)], golden: &Value) {
     for (name, golden) in golden.as_object().unwrap() {
-        let value = ours.iter().find(|(n, _)| n == name).unwrap_or_else(|| panic!("{what}: no {name}")).1;
-        assert_number(&format!("{what} {name}"), value, number(golden));
+        let value = ours.iter().find(|(n, _)| n == name).unwrap_or_else(|| panic!("{label}: no {name}")).1;
+        assert_number(&format!("{label} {name}"), value, number(golden));
     }
 }
 
 /// Compares one result; `column` converts the file's values to a ragged column.
-fn assert_corrected(what: &str, ours: &Corrected, golden: &Value, mask: &str, column: impl Fn(&Value) -> Vec<f32>) {
-    assert_eq!(ours.weights.is_some(), !golden["weights"].is_null(), "{what}");
+fn assert_corrected(label: &str, ours: &Corrected, golden: &Value, mask: &str, column: impl Fn(&Value) -> Vec<f32>) {
+    assert_eq!(ours.weights.is_some(), !golden["weights"].is_null(), "{label}");
     if let Some(weights) = &ours.weights {
-        assert_close(&format!("{what} weights"), weights, &column(&golden["weights"]));
+        assert_close(&format!("{label} weights"), weights, &column(&golden["weights"]));
     }
-    assert_eq!(ours.mask, column(&golden[mask]), "{what} mask");
-    assert_metrics(what, &ours.metrics, &golden["metrics"]);
+    assert_eq!(ours.mask, column(&golden[mask]), "{label} mask");
+    assert_metrics(label, &ours.metrics, &golden["metrics"]);
 }
 
 #[test]
@@ -217,12 +217,12 @@ fn golden_bypass_mode() {
                 factor: prepared.factor.as_deref(),
                 entropy_mask: None,
             });
-            let what = format!("{} {} {}", golden["loss_type"], mode.name, golden["settings"]);
-            assert_number(&format!("{what} loss"), ours.loss, number(&golden["loss"]));
-            assert_close(&format!("{what} gradient"), &ours.d_log_prob, &flat(&golden["gradient"]));
+            let label = format!("{} {} {}", golden["loss_type"], mode.name, golden["settings"]);
+            assert_number(&format!("{label} loss"), ours.loss, number(&golden["loss"]));
+            assert_close(&format!("{label} gradient"), &ours.d_log_prob, &flat(&golden["gradient"]));
             let mut metrics = prepared.metrics;
             metrics.extend(ours.metrics.iter().map(|m| (m.name.to_owned(), m.sum / m.count)));
-            assert_metrics(&what, &metrics, &golden["metrics"]);
+            assert_metrics(&label, &metrics, &golden["metrics"]);
         }
     }
 }

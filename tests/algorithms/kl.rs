@@ -14,10 +14,10 @@ fn golden_kl_estimators() {
     for case in Case::all(&goldens) {
         for (key, result) in case.results("kl_penalty") {
             let Some(penalty) = kl::find(key) else { continue };
-            let what = format!("{} {key}", case.name);
+            let label = format!("{} {key}", case.name);
             let values = penalty.values(&case.input("log_probs"), &case.input("ref_log_probs"), None);
             let golden = case.column(&result["value"]);
-            assert_close(&format!("{what} value"), &values, &golden);
+            assert_close(&format!("{label} value"), &values, &golden);
 
             let policy_loss = policy_loss::find("vanilla").unwrap();
             let objective = PolicyObjective {
@@ -28,9 +28,9 @@ fn golden_kl_estimators() {
                 kl_loss: Some((penalty, 1.0)),
             };
             let ours = case.loss(&objective, &vec![0.0; case.mask.len()], &case.mask, None);
-            assert_close(&format!("{what} gradient"), &ours.gradient, &case.column(&result["grad"]));
+            assert_close(&format!("{label} gradient"), &ours.gradient, &case.column(&result["grad"]));
             let sum = golden.iter().zip(&case.mask).map(|(&v, &m)| f64::from(v) * f64::from(m)).sum();
-            assert_number(&format!("{what} sum"), ours.loss, sum);
+            assert_number(&format!("{label} sum"), ours.loss, sum);
             seen += 1;
         }
     }

@@ -25,18 +25,18 @@ const CANCELLED: &[&str] = &[
 
 /// Compares one entry with ours: `loss`, `grad` and every metric. Losses whose terms cancel are held to four units in the last
 /// place of these terms; the gradient gives their size.
-fn check(what: &str, case: &Case, ours: &Loss, golden: &Value) {
+fn check(label: &str, case: &Case, ours: &Loss, golden: &Value) {
     let (loss, gradient) = (number(&golden["loss"]), case.column(&golden["grad"]));
-    if CANCELLED.iter().any(|start| what.starts_with(start)) && what.ends_with("rollout_is_weights=token,2.0") {
+    if CANCELLED.iter().any(|start| label.starts_with(start)) && label.ends_with("rollout_is_weights=token,2.0") {
         let rounding = 4.0 * f64::from(f32::EPSILON) * gradient.iter().map(|g| f64::from(g.abs())).sum::<f64>();
-        assert!((ours.loss - loss).abs() <= 1e-5 * loss.abs() + rounding, "{what} loss: {}, golden {loss}", ours.loss);
+        assert!((ours.loss - loss).abs() <= 1e-5 * loss.abs() + rounding, "{label} loss: {}, golden {loss}", ours.loss);
     } else {
-        assert_number(&format!("{what} loss"), ours.loss, loss);
+        assert_number(&format!("{label} loss"), ours.loss, loss);
     }
-    assert_close(&format!("{what} gradient"), &ours.gradient, &gradient);
+    assert_close(&format!("{label} gradient"), &ours.gradient, &gradient);
     for (name, golden) in golden["metrics"].as_object().unwrap() {
-        let value = ours.metrics.iter().find(|(n, _)| n == name).unwrap_or_else(|| panic!("{what}: no {name}")).1;
-        assert_number(&format!("{what} {name}"), value, number(golden));
+        let value = ours.metrics.iter().find(|(n, _)| n == name).unwrap_or_else(|| panic!("{label}: no {name}")).1;
+        assert_number(&format!("{label} {name}"), value, number(golden));
     }
 }
 
@@ -53,9 +53,9 @@ fn golden_policy_losses() {
     for case in Case::all(&goldens) {
         let (old, rollout) = (case.input("old_log_probs"), case.input("rollout_log_probs"));
         for (key, result) in case.json["policy_loss"].as_object().unwrap() {
-            let what = format!("{} policy_loss/{key}", case.name);
+            let label = format!("{} policy_loss/{key}", case.name);
             let parts: Vec<&str> = key.split('|').collect();
-            let policy_loss = policy_loss::find(parts[0]).unwrap_or_else(|| panic!("{what}: no such loss"));
+            let policy_loss = policy_loss::find(parts[0]).unwrap_or_else(|| panic!("{label}: no such loss"));
             let mode = aggregate::find(policy_loss.aggregation.unwrap_or(parts[1])).unwrap();
             let clip = |name| setting(key, name).unwrap().parse::<f64>().unwrap();
             let options = loss_options(policy_loss)
@@ -71,7 +71,7 @@ fn golden_policy_losses() {
             let weights = token_weights(mode, &case.offsets, &case.mask, case.rows(), None, case.width());
             let objective = objective(policy_loss, options);
             let ours = case.loss(&objective, &case.input("advantages_in"), &weights, is_weights.as_deref());
-            check(&what, &case, &ours, result);
+            check(&label, &case, &ours, result);
             checked.push(policy_loss.name);
         }
     }
@@ -86,7 +86,7 @@ fn golden_value_losses() {
     let mut checked = 0;
     for case in Case::all(&goldens) {
         for (mode, golden) in case.json["value_loss"].as_object().unwrap() {
-            let what = format!("{} value_loss/{mode}", case.name);
+            let label = format!("{} value_loss/{mode}", case.name);
             let mode = aggregate::find(mode).unwrap();
             let weights = token_weights(mode, &case.offsets, &case.mask, case.rows(), None, case.width());
             let columns = ValueColumns {
@@ -97,10 +97,10 @@ fn golden_value_losses() {
                 weights: &weights,
             };
             let ours = value_loss(&columns, number(&golden["cliprange_value"]));
-            assert_number(&format!("{what} loss"), ours.loss, number(&golden["loss"]));
-            assert_close(&format!("{what} gradient"), &ours.d_values, &case.column(&golden["grad"]));
+            assert_number(&format!("{label} loss"), ours.loss, number(&golden["loss"]));
+            assert_close(&format!("{label} gradient"), &ours.d_values, &case.column(&golden["grad"]));
             let clipped = ours.metrics.iter().find(|metric| metric.name == "critic/vf_clipfrac").unwrap();
-            assert_number(&format!("{what} clipfrac"), clipped.sum / clipped.count, number(&golden["clipfrac"]));
+            assert_number(&format!("{label} clipfrac"), clipped.sum / clipped.count, number(&golden["clipfrac"]));
             checked += 1;
         }
     }
@@ -114,7 +114,7 @@ fn golden_losses_of_trl_and_openrlhf() {
     let mut checked = 0;
     for case in Case::all(&goldens) {
         for (key, result) in case.json["policy_loss"].as_object().unwrap() {
-            let what = format!("{} {key}", case.name);
+            let label = format!("{} {key}", case.name);
             let (mut scale, mut weighted, mut k3, mut top_entropy_quantile) = (None, false, None, 1.0);
             let policy_loss = policy_loss::find(result["loss_mode"].as_str().unwrap()).unwrap();
             let mut options = loss_options(policy_loss);
@@ -128,7 +128,7 @@ fn golden_losses_of_trl_and_openrlhf() {
                 }
             }
             let mode = result["loss_agg_mode"].as_str().unwrap();
-            assert!(policy_loss.aggregation.is_none_or(|forced| forced == mode), "{what}");
+            assert!(policy_loss.aggregation.is_none_or(|forced| forced == mode), "{label}");
             let mode = aggregate::find(mode).unwrap();
             // OpenRLHF's mean over responses includes only those with a token; all other means are over all responses.
             let rows = if key.starts_with("OpenRLHF") { trained_sequences(&case.offsets, &case.mask) } else { case.rows() };
@@ -136,7 +136,7 @@ fn golden_losses_of_trl_and_openrlhf() {
             let objective = PolicyObjective { kl_loss: k3, top_entropy_quantile, ..objective(policy_loss, options) };
             let is_weights = weighted.then(|| case.input("rollout_is_weights"));
             let ours = case.loss(&objective, &case.input("advantages_in"), &weights, is_weights.as_deref());
-            check(&what, &case, &ours, result);
+            check(&label, &case, &ours, result);
             checked += 1;
         }
     }

@@ -37,18 +37,18 @@ fn rows(value: &Value) -> Vec<Vec<f64>> {
     value.as_array().unwrap().iter().map(numbers).collect()
 }
 
-fn close(what: &str, ours: f64, golden: f64, tolerance: f64) {
+fn close(label: &str, ours: f64, golden: f64, tolerance: f64) {
     // In float32 a gradient may be the remainder of terms that cancel: each has an error of 2^−24, and discopop multiplies them
     // by β/τ = 2, which is 1.2e-7.
     let floor = if tolerance > 2e-6 { 2e-2 } else { 1e-6 };
     let same = ours == golden || ours.is_nan() && golden.is_nan() || (ours - golden).abs() <= tolerance * golden.abs().max(floor);
-    assert!(same, "{what}: ours {ours}, golden {golden}");
+    assert!(same, "{label}: ours {ours}, golden {golden}");
 }
 
-fn all_close(what: &str, ours: &[f64], golden: &[f64], tolerance: f64) {
-    assert_eq!(ours.len(), golden.len(), "{what}");
+fn all_close(label: &str, ours: &[f64], golden: &[f64], tolerance: f64) {
+    assert_eq!(ours.len(), golden.len(), "{label}");
     for (i, (ours, golden)) in ours.iter().zip(golden).enumerate() {
-        close(&format!("{what} {i}"), *ours, *golden, tolerance);
+        close(&format!("{label} {i}"), *ours, *golden, tolerance);
     }
 }
 
@@ -71,13 +71,13 @@ fn losses(given: &Value) -> Vec<(&'static PreferenceLoss, f64, Options)> {
     names.iter().zip(weights).map(|(name, weight)| (find(name), weight, options(find(name), given))).collect()
 }
 
-fn check_metrics(what: &str, ours: &[(&str, f64)], golden: &Value) {
+fn check_metrics(label: &str, ours: &[(&str, f64)], golden: &Value) {
     for (name, golden) in golden.as_object().unwrap() {
         if ["entropy", "num_tokens", "mean_token_accuracy"].contains(&name.as_str()) || name.starts_with("logits/") {
             continue;
         }
-        let found = ours.iter().find(|(ours, _)| ours == name).unwrap_or_else(|| panic!("{what}: no {name}"));
-        close(&format!("{what} {name}"), found.1, maybe(golden), 1e-5);
+        let found = ours.iter().find(|(ours, _)| ours == name).unwrap_or_else(|| panic!("{label}: no {name}"));
+        close(&format!("{label} {name}"), found.1, maybe(golden), 1e-5);
     }
 }
 
@@ -91,7 +91,7 @@ fn golden_preference_losses_of_trls_dpo() {
             ["logps", "ref_logps", "log_sum_sq_probs"].map(|name| ["chosen", "rejected"].map(|side| rows(&inputs[name][side])));
         for result in golden["results"].as_array().unwrap() {
             let given = &result["options"];
-            let what = format!("case {case} {given}");
+            let label = format!("case {case} {given}");
             if given["loss_type"] == "no_such_loss" {
                 assert!(preference::find("no_such_loss").is_none() && result.get("error").is_some());
                 continue;
@@ -121,7 +121,7 @@ fn golden_preference_losses_of_trls_dpo() {
                         .evaluate(pair, &PairCounts::of(pair))
                         .loss
                 };
-                let wanted: f64 = objective
+                let expected: f64 = objective
                     .losses
                     .iter()
                     .map(|(loss, factor, _)| {
@@ -131,18 +131,18 @@ fn golden_preference_losses_of_trls_dpo() {
                         factor * (0..pairs.len()).map(each).sum::<f64>() / pairs.len() as f64
                     })
                     .sum();
-                close(&what, ours.loss, wanted, 1e-12);
+                close(&label, ours.loss, expected, 1e-12);
                 continue;
             }
             let tolerance = if result["dtype"] == "float32" { 1e-5 } else { 1e-6 };
-            close(&format!("{what} loss"), ours.loss, maybe(&result["loss"]), tolerance);
+            close(&format!("{label} loss"), ours.loss, maybe(&result["loss"]), tolerance);
             for (side, name) in ["chosen", "rejected"].into_iter().enumerate() {
                 for (i, golden) in rows(&result["grad"][name]).iter().enumerate() {
                     let tokens: Vec<f64> = (0..golden.len()).map(|t| ours.grads[i][side].token(t, shared(i), ld_alpha)).collect();
-                    all_close(&format!("{what} gradient of {name} {i}"), &tokens, golden, tolerance);
+                    all_close(&format!("{label} gradient of {name} {i}"), &tokens, golden, tolerance);
                 }
             }
-            check_metrics(&what, &objective.metrics(&pairs), &result["metrics"]);
+            check_metrics(&label, &objective.metrics(&pairs), &result["metrics"]);
         }
     }
     assert!(checked.len() >= 15, "{checked:?}");
@@ -167,7 +167,7 @@ fn golden_preference_losses_without_a_reference() {
                 Some(name) => name.to_owned(),
             };
             given["loss_type"] = name.into();
-            let what = format!("{trainer} {given}");
+            let label = format!("{trainer} {given}");
             let objective = PairObjective { losses: losses(&given), use_weighting: false, nll_loss_coef: 0.0 };
             let pair = |i: usize| -> AnsweredPair {
                 [0, 1].map(|side| {
@@ -182,16 +182,16 @@ fn golden_preference_losses_without_a_reference() {
             };
             let pairs: Vec<AnsweredPair> = (0..prompts.len()).map(pair).collect();
             let ours = objective.evaluate(&pairs, &PairCounts::of(&pairs));
-            close(&format!("{what} loss"), ours.loss, maybe(&result["loss"]), 1e-6);
+            close(&format!("{label} loss"), ours.loss, maybe(&result["loss"]), 1e-6);
             for (side, name) in ["chosen", "rejected"].into_iter().enumerate() {
                 for (i, golden) in rows(&result["grad_logp"][name]).iter().enumerate() {
                     let grads: &AnswerGrads = &ours.grads[i][side];
                     let token = |t: usize| if t < prompts[i] { grads.prompt } else { grads.token(0, 1, 1.0) };
                     let tokens: Vec<f64> = (0..golden.len()).map(token).collect();
-                    all_close(&format!("{what} gradient of {name} {i}"), &tokens, golden, 1e-6);
+                    all_close(&format!("{label} gradient of {name} {i}"), &tokens, golden, 1e-6);
                 }
             }
-            check_metrics(&what, &objective.metrics(&pairs), &result["metrics"]);
+            check_metrics(&label, &objective.metrics(&pairs), &result["metrics"]);
             checked += 1;
         }
     }

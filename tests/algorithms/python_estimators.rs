@@ -74,9 +74,9 @@ fn golden_estimators_written_for_verl_return_its_numbers() {
         let config = json!({"gamma": case.json["gamma"], "lam": case.json["lam"], "norm_adv_by_std_in_grpo": by_std});
         let estimator = PythonEstimator::start(FILE, name, config, options()).unwrap();
         let (advantages, returns) = Columns::of(case).estimate(&estimator, case).unwrap();
-        for (what, ours) in [("advantages", advantages), ("returns", returns)] {
-            let golden = trained(case, &case.column(&case.json["advantage"][*key][what]));
-            assert_close(&format!("{} {key} {what}", case.name), &trained(case, &ours), &golden);
+        for (label, ours) in [("advantages", advantages), ("returns", returns)] {
+            let golden = trained(case, &case.column(&case.json["advantage"][*key][label]));
+            assert_close(&format!("{} {key} {label}", case.name), &trained(case, &ours), &golden);
         }
     });
 }

@@ -406,7 +406,7 @@ fn an_interruption_is_heard_while_a_call_hangs() {
     let asked = Interrupt::default();
     let file = File::new(RUNS_CODE);
     let pool = file.start(DEFAULT, PoolOptions { interrupt: asked.clone(), ..options() }).unwrap();
-    let begun = Instant::now();
+    let started = Instant::now();
     thread::scope(|scope| {
         let hanging: Vec<_> = (0..2).map(|_| scope.spawn(|| score(&pool, "time.sleep(60)").unwrap_err())).collect();
         thread::sleep(Duration::from_millis(100));
@@ -415,7 +415,7 @@ fn an_interruption_is_heard_while_a_call_hangs() {
             assert!(thread.join().unwrap().downcast_ref::<Interrupted>().is_some());
         }
     });
-    assert!(begun.elapsed() < Duration::from_secs(10), "the call would have taken a minute");
+    assert!(started.elapsed() < Duration::from_secs(10), "the call would have taken a minute");
 }
 
 /// Run in a separate process by the test below, which kills it.
@@ -434,10 +434,10 @@ fn workers_do_not_outlive_a_trainer_that_is_killed() {
     let mut trainer = Command::new(std::env::current_exe().unwrap());
     let mut trainer =
         trainer.args(["--exact", "python_rewards::hangs", "--ignored"]).env("FOLDER", folder.path()).spawn().unwrap();
-    let within = |what: &str, mut done: Box<dyn FnMut() -> bool>| {
-        let begun = Instant::now();
+    let within = |label: &str, mut done: Box<dyn FnMut() -> bool>| {
+        let started = Instant::now();
         while !done() {
-            assert!(begun.elapsed() < Duration::from_secs(20), "{what}");
+            assert!(started.elapsed() < Duration::from_secs(20), "{label}");
             thread::sleep(Duration::from_millis(10));
         }
     };

@@ -47,8 +47,8 @@ fn golden_losses_of_pairs() {
             }
             let metrics = tally.metrics();
             let of = |key: &str| metrics.iter().find(|(name, _)| *name == key).unwrap().1;
-            for (key, want) in result["metrics"].as_object().into_iter().flatten().filter(|(key, _)| *key != "num_tokens") {
-                close(&format!("{name}, {key}"), of(key), want, 1e-5);
+            for (key, expected) in result["metrics"].as_object().into_iter().flatten().filter(|(key, _)| *key != "num_tokens") {
+                close(&format!("{name}, {key}"), of(key), expected, 1e-5);
             }
             if let Some(acc) = result.get("acc") {
                 close(&name, of("accuracy"), acc, 1e-5);

@@ -179,15 +179,15 @@ fn numbers(value: &Value) -> Vec<f64> {
 }
 
 /// Compares with a relative tolerance of 1e-6, and an absolute one of `floor` for values that cancelled.
-fn assert_close(what: &str, ours: &[Option<f64>], golden: &Value, floor: f64) {
+fn assert_close(label: &str, ours: &[Option<f64>], golden: &Value, floor: f64) {
     let golden = list(golden, Value::as_f64);
-    assert_eq!(ours.len(), golden.len(), "{what}");
+    assert_eq!(ours.len(), golden.len(), "{label}");
     for (i, (a, b)) in ours.iter().zip(golden).enumerate() {
         let close = match (a, b) {
             (Some(a), Some(b)) => (a - b).abs() <= 1e-6 * b.abs() + floor,
             _ => a.is_none() && b.is_none(),
         };
-        assert!(close, "{what}, {i}: {a:?}, golden {b:?}");
+        assert!(close, "{label}, {i}: {a:?}, golden {b:?}");
     }
 }
 

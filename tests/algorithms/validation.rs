@@ -43,8 +43,8 @@ fn golden_validation_metrics_match_verl() {
         let names = |names: &mut dyn Iterator<Item = &str>| names.map(str::to_owned).collect::<BTreeSet<_>>();
         let known = names(&mut ours.iter().map(|(name, _)| name).filter(|name| !name.contains("/pass@")));
         assert_eq!(known, names(&mut theirs.keys().map(String::as_str)));
-        for (name, want) in theirs {
-            let (got, want) = (ours.get(name).unwrap(), want.as_f64().unwrap());
+        for (name, expected) in theirs {
+            let (got, expected) = (ours.get(name).unwrap(), expected.as_f64().unwrap());
             // The error of a mean is the deviation over the root of the number of draws. For a deviation it is less than half of
             // the range of values over that root.
             let tolerance = match name.rsplit_once('/').unwrap() {
@@ -56,7 +56,7 @@ fn golden_validation_metrics_match_verl() {
                 }
                 _ => 0.0,
             };
-            assert!((got - want).abs() <= tolerance + 1e-9, "{name}: {got}, verl's draws {want} ± {tolerance}");
+            assert!((got - expected).abs() <= tolerance + 1e-9, "{name}: {got}, verl's draws {expected} ± {tolerance}");
         }
     }
 }

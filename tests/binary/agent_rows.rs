@@ -40,24 +40,24 @@ fn what_no_row_asks_for_is_an_error() {
         let all: Vec<String> = all.iter().map(|setting| format!("actor_rollout_ref.rollout.{setting}")).collect();
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
         // The rows' loop has nothing to call.
-        let (code, said) = run(&all);
+        let (code, messages) = run(&all);
         let parts = ["agent_name is tool_agent, which has nothing to call", "row 0", REMEDY, name];
-        assert!(code == Some(2) && parts.iter().all(|part| said.contains(part)), "{name}: {code:?} {said}");
+        assert!(code == Some(2) && parts.iter().all(|part| messages.contains(part)), "{name}: {code:?} {messages}");
         // It has something to call, and the other loop never runs.
-        let (code, said) = run(&[&all[..], &[TOOLS]].concat());
+        let (code, messages) = run(&[&all[..], &[TOOLS]].concat());
         let parts = [key, "no row asks for", "(tool_agent)", REMEDY];
-        assert!(code == Some(2) && parts.iter().all(|part| said.contains(part)), "{name}: {code:?} {said}");
-        let (code, said) = run(&[&all[..], &[REMEDY]].concat());
-        assert_eq!(code, Some(0), "{name}: {said}");
+        assert!(code == Some(2) && parts.iter().all(|part| messages.contains(part)), "{name}: {code:?} {messages}");
+        let (code, messages) = run(&[&all[..], &[REMEDY]].concat());
+        assert_eq!(code, Some(0), "{name}: {messages}");
     }
 }
 
 /// Rows that name tools, without any settings for tools.
 #[test]
 fn rows_with_nothing_to_call_are_an_error() {
-    let (code, said) = run(&[]);
+    let (code, messages) = run(&[]);
     let parts = ["agent_name is tool_agent, which has nothing to call", "row 0", "multi_turn.tool_config_path=FILE", REMEDY];
-    assert!(code == Some(2) && parts.iter().all(|part| said.contains(part)), "{code:?} {said}");
-    let (code, said) = run(&[REMEDY]);
-    assert_eq!(code, Some(0), "{said}");
+    assert!(code == Some(2) && parts.iter().all(|part| messages.contains(part)), "{code:?} {messages}");
+    let (code, messages) = run(&[REMEDY]);
+    assert_eq!(code, Some(0), "{messages}");
 }

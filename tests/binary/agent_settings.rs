@@ -81,15 +81,15 @@ fn every_setting_acts_or_is_named_in_every_loop() {
         settings.extend(changed.map(|(key, value, _)| format!("{GROUP}{key}={value}")));
         let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
         let output = succeed(small_run(&folder.path().join(name), &settings));
-        let said = String::from_utf8_lossy(&output.stderr);
-        let ignored: BTreeSet<&str> = said
+        let messages = String::from_utf8_lossy(&output.stderr);
+        let ignored: BTreeSet<&str> = messages
             .lines()
             .filter_map(|line| line.split_once("ignored: "))
             .flat_map(|(_, line)| line.split_once(": ").map_or(line, |(keys, _)| keys).split(", "))
             .filter_map(|key| key.strip_prefix(GROUP))
             .collect();
         let expected: BTreeSet<&str> = READ_BY.iter().filter(|(_, _, readers)| !acts(readers)).map(|(key, ..)| *key).collect();
-        assert_eq!(ignored, expected, "{name}: {said}");
+        assert_eq!(ignored, expected, "{name}: {messages}");
     }
 }
 
@@ -129,19 +129,19 @@ fn what_acts_is_seen_in_conversations_that_go_on() {
             command.arg(format!("data.output_path={}", output.display())).arg(format!("rollout.agent.default_agent_loop={name}"));
             let file = |setting: &str| format!("rollout.{}", setting.replace("FILE", "tests/data/agents/goes_on_and_on.py"));
             command.args(set_up.iter().copied().chain(setting).map(file));
-            let said = String::from_utf8_lossy(&succeed(command).stderr).into_owned();
+            let printed = String::from_utf8_lossy(&succeed(command).stderr).into_owned();
             let rows = read_rows(&[output], &["responses"], &["messages"]).unwrap();
             let key = setting.and_then(|setting| setting.split_once('=')).map_or("", |(key, _)| key).to_owned();
-            (rows[0].values["messages"].to_string(), said.contains(&format!("rollout.{key}: ")), said)
+            (rows[0].values["messages"].to_string(), printed.contains(&format!("rollout.{key}: ")), printed)
         };
         let (base, ..) = led(0, None);
         assert!(base.matches("assistant").count() > 2, "{name}: {base}");
         for (nth, (setting, acts_in)) in SHOWN.iter().enumerate() {
-            let (messages, is_named, said) = led(nth + 1, Some(setting));
+            let (messages, is_named, printed) = led(nth + 1, Some(setting));
             assert_eq!(
                 (messages != base, is_named),
                 (acts_in.contains(&name), !acts_in.contains(&name)),
-                "{setting} in {name}: {said}"
+                "{setting} in {name}: {printed}"
             );
         }
     };

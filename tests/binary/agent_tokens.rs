@@ -82,9 +82,9 @@ fn a_long_error_costs_little() {
     let folder = tempfile::tempdir().unwrap();
     let model = scripted(&folder.path().join("model"), &[(BEGIN, &[&call("long")])]);
     for (place, turns) in [(PLACES[0], 6.0), (PLACES[1], 2.0)] {
-        let begun = Instant::now();
+        let started = Instant::now();
         let data = step(folder.path(), &model, place, "", &["trainer.log_completions=0", "data.max_response_length=7000"]);
-        assert!(begun.elapsed() < Duration::from_secs(60), "{}", place.0);
+        assert!(started.elapsed() < Duration::from_secs(60), "{}", place.0);
         // An environment is only limited by the remaining tokens.
         assert_eq!(data["num_turns/max"].as_f64(), Some(turns), "{}: {data}", place.0);
     }

@@ -146,14 +146,14 @@ fn texts_go_through_the_chat_template_in_every_command() {
         command.args([format!("model.path={}", place.path("model")), format!("data.output_path={generated}")]);
         let dry = command.arg("rollout.prompt_length=40").output().unwrap();
         assert!(dry.status.success(), "{}", stderr(&dry));
-        let said = String::from_utf8_lossy(&dry.stdout).into_owned() + &stderr(&dry);
-        (place.metric("prompt_length/mean"), said)
+        let messages = String::from_utf8_lossy(&dry.stdout).into_owned() + &stderr(&dry);
+        (place.metric("prompt_length/mean"), messages)
     };
-    let (verbatim, said) = lengths("data.apply_chat_template=false");
+    let (verbatim, messages) = lengths("data.apply_chat_template=false");
     let (rendered, rendered_said) = lengths("data.apply_chat_template=true");
     let (within, within_said) = lengths("data.input_template='12{}'");
     assert!(rendered > verbatim + 3.0 && within == verbatim + 2.0, "{verbatim} {rendered} {within}");
-    assert!(said != rendered_said && said != within_said, "{said}");
+    assert!(messages != rendered_said && messages != within_said, "{messages}");
     let both = place.train(row, &["data.apply_chat_template=true", "data.input_template='Q: {}'"]);
     assert!(both.status.code() == Some(2) && stderr(&both).contains("data.input_template"), "{}", stderr(&both));
     let no_place = place.train(row, &["data.input_template=Q"]);

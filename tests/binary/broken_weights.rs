@@ -70,15 +70,15 @@ fn weights_that_an_update_broke_are_not_saved_and_remove_nothing() {
         let at = folder.path().join(number.to_string());
         succeed(run(pipeline, &at, settings, &["trainer.total_training_steps=1"]));
         for lr in ["1e38", "1e20"] {
-            let what = format!("{pipeline} {settings:?} {key}={lr}");
+            let label = format!("{pipeline} {settings:?} {key}={lr}");
             let mut broken = run(pipeline, &at, settings, &["trainer.total_training_steps=3", &format!("{key}={lr}")]);
             let output = broken.output().unwrap();
             let message = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert_eq!(output.status.code(), Some(1), "{what}: {message}");
+            assert_eq!(output.status.code(), Some(1), "{label}: {message}");
             for part in ["step 2: the update made weights of `", &format!("lower {key}"), "the checkpoint of step 1 stays"] {
-                assert!(message.contains(part), "{what}: {part}: {message}");
+                assert!(message.contains(part), "{label}: {part}: {message}");
             }
-            assert_eq!(steps(&at), ["global_step_1"], "{what}");
+            assert_eq!(steps(&at), ["global_step_1"], "{label}");
         }
         // The remaining checkpoint is complete: the run resumes from it.
         succeed(run(pipeline, &at, settings, &["trainer.total_training_steps=2"]));

@@ -18,13 +18,13 @@ const SMALL: &[&str] = &[
 fn stage(command: &str, run: &Path, model: &Path, more: &[&str]) -> String {
     let settings = [format!("model.path={}", model.display()), format!("trainer.default_local_dir={}", run.display())];
     let mut trainer = of_task(command);
-    said(&succeed({
+    messages(&succeed({
         trainer.args(SMALL).args(settings).args(more);
         trainer
     }))
 }
 
-fn said(output: &Output) -> String {
+fn messages(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -60,7 +60,7 @@ fn every_stage_starts_from_the_folder_of_the_one_before() {
     assert!(recorded.contains(&at("dpo/global_step_2").display().to_string()), "{recorded}");
 
     let output = at("exported").display().to_string();
-    let exported = said(&succeed(trainer(&["export", &at("rl").display().to_string(), "--output", &output])));
+    let exported = messages(&succeed(trainer(&["export", &at("rl").display().to_string(), "--output", &output])));
     assert!(exported.contains("global_step_1, the last checkpoint of"), "{exported}");
     assert!(at("exported/model.safetensors").is_file());
     let mut generate = of_task("generate");

@@ -81,9 +81,9 @@ fn mistakes_are_named() {
         (&[MODEL, "rollout.multi_turn.interaction_config_path=x.yaml"], "x", "you are the user"),
     ] {
         let output = asked(args, input);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
-        assert!(said.contains(part) && output.stdout.is_empty(), "{args:?}: {said}");
+        let messages = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {messages}");
+        assert!(messages.contains(part) && output.stdout.is_empty(), "{args:?}: {messages}");
     }
     let empty = asked(&[MODEL], "");
     assert!(empty.status.code() == Some(2) && String::from_utf8_lossy(&empty.stderr).contains("standard input is empty"));
@@ -93,12 +93,16 @@ fn mistakes_are_named() {
 #[test]
 fn tools_are_called() {
     let output = asked(&["data/calculator/model", "--tools", "data/calculator/tools.yaml"], "12 * 34");
-    let [said, notes] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    let [messages, notes] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
     assert!(output.status.success() && notes.contains("→ calculator({\"expression\": ") && notes.contains("\n← "), "{notes}");
-    assert!(!said.contains(['→', '←', '\u{1b}']) && said.lines().count() == 1, "standard output has the answer alone: {said}");
+    assert!(
+        !messages.contains(['→', '←', '\u{1b}']) && messages.lines().count() == 1,
+        "standard output has the answer alone: {messages}"
+    );
 }
 
-/// A chat in a terminal (of Python's module pty): commands, a saved chat, Ctrl-C within an answer, Ctrl-D. Skipped without Python.
+/// A chat in a terminal (of Python's module pty): commands, a saved chat, Ctrl-C within an answer, Ctrl-D. Skipped without
+/// Python.
 #[test]
 fn a_dialogue_in_a_terminal() {
     let Ok(python) = Command::new("python3").arg("--version").output().map(|_| "python3") else { return };
@@ -110,11 +114,11 @@ fn a_dialogue_in_a_terminal() {
         .args([script.to_str().unwrap(), env!("CARGO_BIN_EXE_trainer"), MODEL, file.to_str().unwrap()])
         .output()
         .unwrap();
-    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{said}");
+    let messages = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{messages}");
     let row: Value = serde_json::from_str(fs::read_to_string(&file).unwrap().trim()).unwrap();
     let roles: Vec<&str> = row["messages"].as_array().unwrap().iter().map(|one| one["role"].as_str().unwrap()).collect();
-    assert_eq!(roles, ["system", "user", "assistant"], "{said}");
+    assert_eq!(roles, ["system", "user", "assistant"], "{messages}");
 }
 
 /// Ctrl-C ends an answer in a pipe with exit code 3.

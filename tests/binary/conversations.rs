@@ -25,7 +25,7 @@ fn eval(path: &Path, more: &[&str]) -> Value {
 }
 
 /// The conversations of a row.
-fn told(row: &Value) -> Vec<Value> {
+fn conversation(row: &Value) -> Vec<Value> {
     row["messages"].as_array().unwrap().iter().map(|text| serde_json::from_str(text.as_str().unwrap()).unwrap()).collect()
 }
 
@@ -44,15 +44,20 @@ fn conversations_are_generated_and_scored() {
     let rows = generate(&at("a.parquet"), &[&tools[..], &["data.batch_size=64"]].concat());
     generate(&at("b.parquet"), &[&tools[..], &["data.batch_size=17", "rollout.max_num_seqs=7"]].concat());
     assert!(std::fs::read(at("a.parquet")).unwrap() == std::fs::read(at("b.parquet")).unwrap(), "a batch changed a response");
-    let all: Vec<Value> = rows.iter().flat_map(told).collect();
+    let all: Vec<Value> = rows.iter().flat_map(conversation).collect();
     assert_eq!(all.len(), 2 * rows.len());
-    let has_called = |told: &Value| told["messages"].as_array().unwrap().iter().any(|message| message["role"] == "tool");
+    let has_called =
+        |conversation: &Value| conversation["messages"].as_array().unwrap().iter().any(|message| message["role"] == "tool");
     // A text that does not fit into the response is not a turn.
-    let has_answer = |told: &Value| has_called(told) && told["end"] != "context_too_long";
-    let called = all.iter().filter(|told| has_called(told)).count();
+    let has_answer = |conversation: &Value| has_called(conversation) && conversation["end"] != "context_too_long";
+    let called = all.iter().filter(|conversation| has_called(conversation)).count();
     assert!(called > all.len() / 10, "{called} conversations of {}", all.len());
-    assert!(all.iter().all(|told| told["end"].is_string() && told["score"].is_null()));
-    assert!(all.iter().filter(|told| has_answer(told)).all(|told| told["num_turns"].as_u64() >= Some(3)));
+    assert!(all.iter().all(|conversation| conversation["end"].is_string() && conversation["score"].is_null()));
+    assert!(
+        all.iter()
+            .filter(|conversation| has_answer(conversation))
+            .all(|conversation| conversation["num_turns"].as_u64() >= Some(3))
+    );
     let scores = eval(&at("a.parquet"), &[]);
     let score = scores.as_object().unwrap().values().next().unwrap().as_f64().unwrap();
     assert!(score > 0.0 && score < 1.0, "{scores}");
@@ -67,7 +72,7 @@ fn conversations_are_generated_and_scored() {
         "reward.pass_env=[DELAY]",
     ];
     let played = generate(&at("game.parquet"), &game);
-    let score = told(&played[0])[0]["score"].as_f64().unwrap();
+    let score = conversation(&played[0])[0]["score"].as_f64().unwrap();
     assert_eq!(eval(&at("game.parquet"), &[]), json!({"test_score/unknown": score}));
     // Without agents there are no messages.
     assert!(generate(&at("plain.parquet"), &[&rows])[0].get("messages").is_none());
@@ -115,8 +120,8 @@ fn a_resumed_run_asks_nobody_twice() {
     assert_eq!(first.len(), 3);
 
     let output = succeed(command(""));
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("recorded conversations since the checkpoint"), "{said}");
+    let messages = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(messages.contains("recorded conversations since the checkpoint"), "{messages}");
     let resumed = rows(&run);
     assert_eq!((resumed.len(), &resumed[..3]), (4, &first[..]), "a step is another than it was");
     let after = calls();

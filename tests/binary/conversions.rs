@@ -66,11 +66,11 @@ fn scripts_of_other_libraries_are_read_without_running_them() {
     // The placement of the end token differs, so the exit code is 1.
     let output = trainer(&["from-openrlhf", &file, "MODEL=data/arithmetic/model", "--", "3"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let (recipe, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let (recipe, messages) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     for line in ["path: data/arithmetic/model  #", "train_batch_size: 16  #", "total_epochs: 3  #", "seed: 42  # default"] {
         assert!(recipe.contains(line), "{line}\n{recipe}");
     }
-    assert!(said.contains("--seed of line") && said.contains("pick_a_seed"), "{said}");
+    assert!(messages.contains("--seed of line") && messages.contains("pick_a_seed"), "{messages}");
     assert!(!folder.path().join("RAN").exists());
 }
 
@@ -138,13 +138,13 @@ fn recipes_of_verls_scripts_run() {
         [("2", 1, "total_epochs: 2"), ("3", 2, "two.sh:3: no program starts on this line; programs start on 1, 2")]
     {
         let output = trainer(&["from-verl", &format!("@{}", at("two.sh")), "--line", line]).output().unwrap();
-        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-        assert!(output.status.code() == Some(code) && said.contains(part), "{said}");
+        let messages = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(output.status.code() == Some(code) && messages.contains(part), "{messages}");
     }
 }
 
-/// Forms of scripts that users launch: each says in lines of `#%` how it is converted, the exit code, and texts of the recipe and of
-/// the messages.
+/// Forms of scripts that users launch: each says in lines of `#%` how it is converted, the exit code, and texts of the recipe and
+/// of the messages.
 #[test]
 fn launching_scripts_convert_as_they_say() {
     let mut scripts: Vec<_> = std::fs::read_dir("tests/data/launching").unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -156,16 +156,16 @@ fn launching_scripts_convert_as_they_say() {
         let words: Vec<&str> = lines.next().unwrap().split(' ').collect();
         let script = format!("@{}", path.display());
         let output = trainer(&[&words[..1], &[script.as_str()], &words[1..]].concat()).output().unwrap();
-        let [recipe, said] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        let [recipe, messages] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
         for line in lines {
-            let (kind, wanted) = line.split_once(' ').unwrap();
+            let (kind, expected) = line.split_once(' ').unwrap();
             let holds = match kind {
-                "code" => output.status.code().map(|code| code.to_string()).as_deref() == Some(wanted),
-                "recipe" => recipe.lines().any(|line| line.trim().starts_with(wanted)),
-                "said" => said.contains(wanted),
+                "code" => output.status.code().map(|code| code.to_string()).as_deref() == Some(expected),
+                "recipe" => recipe.lines().any(|line| line.trim().starts_with(expected)),
+                "said" => messages.contains(expected),
                 kind => panic!("{script}: `{kind}`"),
             };
-            assert!(holds, "{script}: {line}\n{recipe}\n{said}");
+            assert!(holds, "{script}: {line}\n{recipe}\n{messages}");
         }
     }
 }

@@ -60,8 +60,8 @@ fn the_critic_of_a_checkpoint_starts_another_run() {
     let critic = format!("critic.model.path={}", first.join("global_step_3/critic/huggingface").display());
     let mut random = small_run(&folder.path().join("random"), &[PPO, &["trainer.total_training_steps=1"]].concat());
     random.args([critic.as_str(), "critic.model.init=random"]);
-    let said = String::from_utf8(succeed(random).stderr).unwrap();
-    assert!(said.contains("critic/huggingface: model.safetensors"), "{said}");
+    let messages = String::from_utf8(succeed(random).stderr).unwrap();
+    assert!(messages.contains("critic/huggingface: model.safetensors"), "{messages}");
     let [fresh, learnt] = [rows(&first), run(&second, &[&critic])].map(|steps| steps[0].1["critic/vf_loss"].as_f64().unwrap());
     assert!(learnt < fresh, "{learnt} and {fresh}");
 }

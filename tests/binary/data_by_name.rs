@@ -45,6 +45,9 @@ fn data_sets_are_prepared_from_their_names() {
     }
     let mut offline = trainer(&["data", "math", "--output", folder.path().join("math").to_str().unwrap()]);
     let output = offline.env("HF_HOME", folder.path()).env("HF_HUB_OFFLINE", "1").output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(2) && said.contains("--input") && said.contains("HF_HUB_OFFLINE is set"), "{said}");
+    let messages = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        output.status.code() == Some(2) && messages.contains("--input") && messages.contains("HF_HUB_OFFLINE is set"),
+        "{messages}"
+    );
 }

@@ -42,8 +42,8 @@ fn metric(run: &Path, step: usize, key: &str) -> f64 {
     row.get(key).and_then(Value::as_f64).unwrap_or_else(|| panic!("{key} in {row:?}"))
 }
 
-fn near(what: &str, got: f64, want: f64, tolerance: f64) {
-    assert!((got - want).abs() <= tolerance * want.abs(), "{what}: {got}, not {want}");
+fn near(label: &str, got: f64, expected: f64, tolerance: f64) {
+    assert!((got - expected).abs() <= tolerance * expected.abs(), "{label}: {got}, not {expected}");
 }
 
 /// GKDTrainer.compute_loss on real students and teachers: loss and norm of the gradient.
@@ -63,8 +63,8 @@ fn golden_distillation_of_trl() {
             ];
             succeed(distill(folder.path(), "run", &golden, &settings.each_ref().map(String::as_str)));
             let run = folder.path().join("run");
-            for (key, want) in [("train/loss", &result["loss"]), ("train/grad_norm", &result["grad_norm"])] {
-                near(&format!("{name} {settings:?} {key}"), metric(&run, 1, key), want.as_f64().unwrap(), 1e-5);
+            for (key, expected) in [("train/loss", &result["loss"]), ("train/grad_norm", &result["grad_norm"])] {
+                near(&format!("{name} {settings:?} {key}"), metric(&run, 1, key), expected.as_f64().unwrap(), 1e-5);
             }
             cases += 1;
         }
@@ -141,8 +141,8 @@ fn stored_tokens_stand_for_the_teacher() {
     ] {
         let settings = [&[stored.as_str(), "data.train_batch_size=2"], more].concat();
         let output = distill(folder.path(), "refused", &golden, &settings).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.code() == Some(2) && said.contains(why), "{why}: {said}");
+        let messages = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && messages.contains(why), "{why}: {messages}");
     }
     std::fs::write(&file, b"no safetensors").unwrap();
     let output = distill(folder.path(), "refused", &golden, &[&stored]).output().unwrap();
@@ -183,8 +183,11 @@ fn a_teacher_with_other_tokens_is_refused() {
     let setting = format!("teacher.path={}", teacher.display());
     for more in [&[setting.as_str()][..], &[&setting, "--dry-run"]] {
         let output = distill(folder.path(), "refused", &golden, more).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.code() == Some(2) && said.contains("its vocabulary has 300 tokens, the student's 256"), "{said}");
+        let messages = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.code() == Some(2) && messages.contains("its vocabulary has 300 tokens, the student's 256"),
+            "{messages}"
+        );
     }
     let output = distill(folder.path(), "refused", &golden, &["teacher.path=null"]).output().unwrap();
     assert!(String::from_utf8_lossy(&output.stderr).contains("so there is no teacher"));

@@ -21,8 +21,8 @@ fn distilled(folder: &Path, name: &str, more: &[&str]) -> PathBuf {
     at
 }
 
-fn near(what: &str, got: f64, want: f64, tolerance: f64) {
-    assert!((got - want).abs() <= tolerance * want.abs().max(1e-6), "{what}: {got}, not {want}");
+fn near(label: &str, got: f64, expected: f64, tolerance: f64) {
+    assert!((got - expected).abs() <= tolerance * expected.abs().max(1e-6), "{label}: {got}, not {expected}");
 }
 
 fn loss(key: &str) -> String {
@@ -53,10 +53,10 @@ fn a_teacher_beside_rewards_is_a_kl_loss_towards_it() {
             let number = |row: &serde_json::Map<String, serde_json::Value>, key: &str| {
                 row[key].as_f64().unwrap_or_else(|| panic!("{key}"))
             };
-            let what = format!("{kl}, step {step}");
-            near(&what, number(a, "distillation/loss"), number(b, "actor/kl_loss"), 1e-5);
-            near(&what, number(a, "actor/grad_norm"), number(b, "actor/grad_norm"), 1e-5);
-            near(&what, number(a, "actor/pg_loss"), number(b, "actor/pg_loss"), 1e-5);
+            let label = format!("{kl}, step {step}");
+            near(&label, number(a, "distillation/loss"), number(b, "actor/kl_loss"), 1e-5);
+            near(&label, number(a, "actor/grad_norm"), number(b, "actor/grad_norm"), 1e-5);
+            near(&label, number(a, "actor/pg_loss"), number(b, "actor/pg_loss"), 1e-5);
         }
     }
 }
@@ -175,8 +175,8 @@ fn what_cannot_be_distilled_is_refused() {
         ),
     ] {
         let output = small_run(&folder.path().join("run"), &options).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.code() == Some(2) && said.contains(why), "{why}: {said}");
+        let messages = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && messages.contains(why), "{why}: {messages}");
     }
 }
 
@@ -198,11 +198,11 @@ fn alone_a_teacher_leaves_out_what_makes_advantages() {
             "data.train_batch_size=4",
             "trainer.total_training_steps=1",
         ];
-        let said = String::from_utf8(succeed(small_run(&at, &[&options[..], more].concat())).stderr).unwrap();
-        (rows(&at), said)
+        let messages = String::from_utf8(succeed(small_run(&at, &[&options[..], more].concat())).stderr).unwrap();
+        (rows(&at), messages)
     };
-    let (plain, said) = run("plain", &[]);
-    assert!(!said.contains("the teacher's loss is the only loss"), "{said}");
+    let (plain, messages) = run("plain", &[]);
+    assert!(!messages.contains("the teacher's loss is the only loss"), "{messages}");
     assert!(!plain[0].1.keys().any(|name| name.contains("advantages") || name.starts_with("critic/v")));
     for (i, options) in [
         vec!["algorithm.use_kl_in_reward=true", "algorithm.kl_ctrl.kl_coef=3"],
@@ -219,11 +219,11 @@ fn alone_a_teacher_leaves_out_what_makes_advantages() {
     .iter()
     .enumerate()
     {
-        let (rows, said) = run(&i.to_string(), options);
+        let (rows, messages) = run(&i.to_string(), options);
         for option in options {
             let key = option.split('=').next().unwrap();
             let is_named = |line: &str| line.split_once("ignored: ").is_some_and(|(_, rest)| rest.contains(key));
-            assert!(said.lines().any(is_named), "{key}: {said}");
+            assert!(messages.lines().any(is_named), "{key}: {messages}");
         }
         assert_eq!(rows, plain, "{options:?}");
     }

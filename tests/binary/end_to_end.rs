@@ -87,16 +87,16 @@ fn supervised_training_learns_resumes_and_its_model_trains_on() {
         ]);
         command.args(["trainer.logger=[file]", "optim.lr_scheduler_type=constant", "optim.lr_warmup_steps_ratio=0.1"]);
         command.args(["model.init=random", "optim.lr=1e-3"]);
-        let said = String::from_utf8(succeed(command).stderr).unwrap();
-        (rows(&at), said)
+        let messages = String::from_utf8(succeed(command).stderr).unwrap();
+        (rows(&at), messages)
     };
-    let (first, said) = sft(20);
-    assert!(said.contains("not read"), "{said}");
+    let (first, messages) = sft(20);
+    assert!(messages.contains("not read"), "{messages}");
     let loss = |row: &(u64, serde_json::Map<String, serde_json::Value>)| row.1["train/loss"].as_f64().unwrap();
     assert!(loss(&first[19]) < 0.9 * loss(&first[0]), "{} then {}", loss(&first[0]), loss(&first[19]));
     assert!(first[9].1.contains_key("val/loss"));
-    let (more, said) = sft(25);
-    assert!(said.contains("the run ends at step 25 instead of 20, and so does the schedule"), "{said}");
+    let (more, messages) = sft(25);
+    assert!(messages.contains("the run ends at step 25 instead of 20, and so does the schedule"), "{messages}");
     assert_eq!(more[..20], first[..], "resuming rewrote history");
     assert_eq!(more.len(), 25);
 
@@ -106,8 +106,8 @@ fn supervised_training_learns_resumes_and_its_model_trains_on() {
     let pretrained = folder.path().join("pretrained");
     command.args(["data.train_batch_size=32", "data.micro_batch_size_per_gpu=16", "trainer.logger=[file]"]);
     command.arg(format!("trainer.default_local_dir={}", pretrained.display()));
-    let said = String::from_utf8(succeed(command).stderr).unwrap();
-    assert!(!said.contains("not read"), "{said}");
+    let messages = String::from_utf8(succeed(command).stderr).unwrap();
+    assert!(!messages.contains("not read"), "{messages}");
     assert!(loss(&rows(&pretrained)[0]) < 0.3 * loss(&first[0]));
 
     let export = folder.path().join("exported");

@@ -48,11 +48,11 @@ fn what_cannot_be_done_is_refused_by_name() {
             generate.args(["model.path=data/arithmetic/model", &format!("rollout.{key}={value}")]);
             runs.push(("generation", generate));
         }
-        for (what, mut run) in runs {
+        for (label, mut run) in runs {
             let output = run.output().unwrap();
             let message = String::from_utf8_lossy(&output.stderr).into_owned();
             let named = message.contains(&format!("rollout.{key}"));
-            assert!(output.status.code() == Some(2) && named, "{what}, {key}={value}: {:?} {message}", output.status);
+            assert!(output.status.code() == Some(2) && named, "{label}, {key}={value}: {:?} {message}", output.status);
         }
     }
 }

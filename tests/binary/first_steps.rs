@@ -44,8 +44,8 @@ fn quoted(command: &str) -> &str {
 #[test]
 fn documented_conversions_train_in_an_empty_folder() {
     let model = fs::canonicalize("data/arithmetic/model").unwrap().display().to_string();
-    let here = tempfile::tempdir().unwrap();
-    let folder = here.path();
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path();
     let chat = write(folder, "chat.jsonl", &rows(CHAT));
     let context = write(folder, "context.jsonl", &rows(CONTEXT));
     let verl = write(folder, "verl.jsonl", &rows(VERL));
@@ -126,11 +126,11 @@ trainer.train()
 #[test]
 fn a_program_of_trl_trains_with_its_own_reward() {
     let model = fs::canonicalize("data/arithmetic/model").unwrap().display().to_string();
-    let here = tempfile::tempdir().unwrap();
-    write(here.path(), "chat.jsonl", &rows(CHAT));
-    write(here.path(), "train.py", &PROGRAM.replace("MODEL", &model));
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "chat.jsonl", &rows(CHAT));
+    write(folder.path(), "train.py", &PROGRAM.replace("MODEL", &model));
     let mut run = trainer(&["run", "train.py", "trainer.device=cpu"]);
-    run.current_dir(here.path());
+    run.current_dir(folder.path());
     let output = run.output().unwrap();
     let (shown, message) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success() && shown.contains("step 2/2"), "{shown}\n{message}");

@@ -27,9 +27,9 @@ pub fn golden_steps(prefix: &str) -> Vec<(String, Value)> {
 }
 
 /// Fails unless the values agree, relative to the golden values, or absolutely below 1e-3.
-pub fn near(what: &str, ours: f64, theirs: &Value, tolerance: f64) {
+pub fn near(label: &str, ours: f64, theirs: &Value, tolerance: f64) {
     let theirs = theirs.as_f64().unwrap();
-    assert!((ours - theirs).abs() <= tolerance * theirs.abs().max(1e-3), "{what}: {ours}, theirs {theirs}");
+    assert!((ours - theirs).abs() <= tolerance * theirs.abs().max(1e-3), "{label}: {ours}, theirs {theirs}");
 }
 
 /// Runs a stage with these settings in a folder and returns the metrics of its steps.
@@ -95,27 +95,27 @@ pub fn check(
         };
         near(&format!("{name}, loss"), number(0, "train/loss"), &golden["loss"], 1e-5);
         near(&format!("{name}, gradient"), number(0, "train/grad_norm"), &golden["grad_norm"], 1e-5);
-        let (after, want) = (number(1, "train/loss"), golden["loss_after_step"].as_f64().unwrap());
-        let bound = 1e-4 * want.abs().max(1e-3) + undecided(&at, &golden["trainer"], number(1, "train/grad_norm"));
-        assert!((after - want).abs() <= bound, "{name}, loss after: {after}, theirs {want}, bound {bound}");
-        for (key, want) in golden["metrics"].as_object().unwrap() {
+        let (after, expected) = (number(1, "train/loss"), golden["loss_after_step"].as_f64().unwrap());
+        let bound = 1e-4 * expected.abs().max(1e-3) + undecided(&at, &golden["trainer"], number(1, "train/grad_norm"));
+        assert!((after - expected).abs() <= bound, "{name}, loss after: {after}, theirs {expected}, bound {bound}");
+        for (key, expected) in golden["metrics"].as_object().unwrap() {
             let Some(ours) = compared(key) else { continue };
             // A mean of values of size 1, each with an error of 1e-7 in f32, may be near 0.
-            let (ours, want) = (number(0, &ours), want.as_f64().unwrap());
-            assert!((ours - want).abs() <= 1e-5 * want.abs().max(0.1), "{name}, {key}: {ours}, theirs {want}");
+            let (ours, expected) = (number(0, &ours), expected.as_f64().unwrap());
+            assert!((ours - expected).abs() <= 1e-5 * expected.abs().max(0.1), "{name}, {key}: {ours}, theirs {expected}");
         }
         at
     };
     let whole = one("whole", &[]);
     let sums = abs_sums(&whole.join("global_step_1"));
     let step = golden["trainer"]["learning_rate"].as_f64().unwrap();
-    for (tensor, want) in golden["param_abs_sum_after_step"].as_object().unwrap() {
+    for (tensor, expected) in golden["param_abs_sum_after_step"].as_object().unwrap() {
         // transformers 5 names the head of GPT-NeoX like every other; its files keep the old name.
         let found = sums.get(tensor).or_else(|| sums.get("embed_out.weight").filter(|_| tensor == "lm_head.weight"));
         let (ours, count) = found.unwrap_or_else(|| panic!("{name}: {tensor} is not saved"));
-        let (ours, count, want) = (*ours, *count, want.as_f64().unwrap());
+        let (ours, count, expected) = (*ours, *count, expected.as_f64().unwrap());
         let noise = if without_gradient(tensor) { step * count as f64 } else { 0.0 };
-        assert!((ours - want).abs() <= 2e-4 * want + noise, "{name}, {tensor}: {ours}, theirs {want}");
+        assert!((ours - expected).abs() <= 2e-4 * expected + noise, "{name}, {tensor}: {ours}, theirs {expected}");
     }
     for rows in ["1", "2", "4"] {
         one(rows, &[&format!("data.micro_batch_size_per_gpu={rows}")]);

@@ -46,14 +46,14 @@ fn run(args: &[String]) -> Option<(Option<i32>, String)> {
 
 /// Checks that every command is refused with these parts in its only error.
 fn refused(cases: Vec<(&str, Vec<String>, &[&str])>) {
-    for (what, args, expected) in cases {
-        let (code, messages) = run(&args).unwrap_or_else(|| panic!("{what}: it did not end within {TIME:?}"));
+    for (label, args, expected) in cases {
+        let (code, messages) = run(&args).unwrap_or_else(|| panic!("{label}: it did not end within {TIME:?}"));
         let shown: String = messages.chars().take(2000).collect();
-        assert_eq!(code, Some(2), "{what}: {shown}");
-        assert_eq!(messages.lines().filter(|line| line.starts_with("error: ")).count(), 1, "{what}: {shown}");
-        assert!(!messages.contains("panicked"), "{what}: {shown}");
+        assert_eq!(code, Some(2), "{label}: {shown}");
+        assert_eq!(messages.lines().filter(|line| line.starts_with("error: ")).count(), 1, "{label}: {shown}");
+        assert!(!messages.contains("panicked"), "{label}: {shown}");
         for part in expected {
-            assert!(messages.contains(part), "{what}: the message does not mention {part}: {shown}");
+            assert!(messages.contains(part), "{label}: the message does not mention {part}: {shown}");
         }
     }
 }

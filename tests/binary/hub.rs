@@ -57,8 +57,8 @@ fn a_run_from_names_is_the_run_from_folders_and_needs_no_hub_twice() {
     // The plan needs no weights.
     let mut plan = small_run(&at("plan"), &[NAMES, &["--dry-run"]].concat());
     on_hub(&mut plan, &server, &home);
-    let said = succeed(plan);
-    let (plan, log) = (String::from_utf8(said.stdout).unwrap(), String::from_utf8(said.stderr).unwrap());
+    let messages = succeed(plan);
+    let (plan, log) = (String::from_utf8(messages.stdout).unwrap(), String::from_utf8(messages.stderr).unwrap());
     assert!(plan.contains(&format!("burnish/tiny@{model}: ")), "{plan}");
     assert!(log.contains("the weights of burnish/tiny are not in the cache"), "{log}");
     assert!(log.contains("data.train_files: burnish/sums is default/train (split train of test, train)"), "{log}");
@@ -141,7 +141,7 @@ fn downloads_survive_what_goes_wrong_and_nothing_wrong_is_kept() {
     let weights = fs::read(repository().join("data/arithmetic/model/model.safetensors")).unwrap();
     let wait = [("HF_HUB_DOWNLOAD_TIMEOUT", "1")];
     let part = "/model.safetensors";
-    for (what, faults, ranges) in [
+    for (label, faults, ranges) in [
         ("cut off, and resumed", vec![(part, Fault::CutAfter(1_000_000))], vec![None, Some("bytes=1000000-")]),
         (
             "cut off twice",
@@ -159,13 +159,13 @@ fn downloads_survive_what_goes_wrong_and_nothing_wrong_is_kept() {
     ] {
         let home = tempfile::tempdir().unwrap();
         faults.iter().for_each(|(path, fault)| server.fault(path, *fault));
-        let found = model(&hub(&server, home.path(), &wait), "burnish/tiny").unwrap_or_else(|error| panic!("{what}: {error}"));
-        assert_eq!(fs::read(found.paths[0].join("model.safetensors")).unwrap(), weights, "{what}");
+        let found = model(&hub(&server, home.path(), &wait), "burnish/tiny").unwrap_or_else(|error| panic!("{label}: {error}"));
+        assert_eq!(fs::read(found.paths[0].join("model.safetensors")).unwrap(), weights, "{label}");
         let asked = server.requests();
         let asked: Vec<_> = asked.iter().filter(|request| request.at_cdn).map(|request| request.range.as_deref()).collect();
-        assert_eq!(asked, ranges, "{what}");
+        assert_eq!(asked, ranges, "{label}");
         let left = burnish::util::fs::files_under(home.path()).unwrap();
-        assert!(left.iter().all(|path| !path.to_string_lossy().ends_with(".incomplete")), "{what}: {left:?}");
+        assert!(left.iter().all(|path| !path.to_string_lossy().ends_with(".incomplete")), "{label}: {left:?}");
     }
 
     // An aborted download is resumed by the next process.

@@ -25,7 +25,7 @@ fn at(server: &HubServer, home: &Path, args: &[&str]) -> Command {
     command
 }
 
-fn said(output: &Output) -> String {
+fn messages(output: &Output) -> String {
     String::from_utf8([output.stdout.as_slice(), &output.stderr].concat()).unwrap()
 }
 
@@ -55,7 +55,7 @@ fn a_model_is_pushed_through_faults_and_read_by_others() {
     server.fail("/commit/", 1, Trouble::Status(502));
     let export = ["export", &checkpoint, "--output", &exported, "--push-to-hub", "org/little", "--commit-message", "Two steps"];
     let output = at(&server, folder.path(), &export).output().unwrap();
-    let shown = said(&output);
+    let shown = messages(&output);
     assert!(output.status.success(), "{shown}");
     assert!(shown.contains(&format!("{}/org/little: 5 files in commit", server.address)), "{shown}");
     assert!(shown.contains("status 500: a fault of the test; trying again in 0.5 s"), "{shown}");
@@ -81,7 +81,7 @@ fn a_model_is_pushed_through_faults_and_read_by_others() {
 
     // A second push: all files are already there.
     let again = ["export", &exported, "--push-to-hub", "org/little"];
-    let shown = said(&succeed_at(&server, folder.path(), &again));
+    let shown = messages(&succeed_at(&server, folder.path(), &again));
     assert!(shown.contains("nothing to push"), "{shown}");
     // A file that was changed on the Hub is restored; a README written by a user stays.
     {
@@ -91,7 +91,7 @@ fn a_model_is_pushed_through_faults_and_read_by_others() {
         files.insert("README.md".to_owned(), File { bytes: b"# By hand\n".to_vec(), large: false });
         files.remove("model.safetensors");
     }
-    let shown = said(&succeed_at(&server, folder.path(), &again));
+    let shown = messages(&succeed_at(&server, folder.path(), &again));
     assert!(
         shown.contains("2 files in commit") && shown.contains("0 large ones") && shown.contains("README.md was kept"),
         "{shown}"
@@ -105,7 +105,7 @@ fn a_model_is_pushed_through_faults_and_read_by_others() {
     server.store().part = Some(700_000);
     server.fail("PUT /store/", 1, Trouble::CutAfter(5));
     let own = ["export", &exported, "--push-to-hub", "mine", "--private", "--revision", "dev"];
-    let shown = said(&succeed_at(&server, folder.path(), &own));
+    let shown = messages(&succeed_at(&server, folder.path(), &own));
     assert!(shown.contains("/tester/mine/tree/dev: 5 files"), "{shown}");
     assert_eq!(pushed(&server, "tester/mine", "dev"), files_of(Path::new(&exported)));
     assert_eq!(pushed(&server, "tester/mine", "main"), []);
@@ -129,12 +129,12 @@ fn check_by_the_hubs_own_client(server: &HubServer, home: &Path, exported: &Path
     let mut command = Command::new(&python);
     command.arg(script).args([&server.address, "tester/mine", "dev"]).arg(exported);
     let output = succeed_with(command.env("HF_HOME", home.join("client")).env("HF_TOKEN", TOKEN).env_remove("HF_HUB_OFFLINE"));
-    said(&output)
+    messages(&output)
 }
 
 fn succeed_with(command: &mut Command) -> Output {
     let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", messages(&output));
     output
 }
 
@@ -151,11 +151,11 @@ fn a_push_that_cannot_be_says_why() {
         let args = [&["export", exported.as_str(), "--push-to-hub", name], more].concat();
         let mut command = at(&server, folder.path(), &args);
         let output = command.envs(variables.iter().copied()).output().unwrap();
-        let shown = said(&output);
+        let shown = messages(&output);
         assert!(!shown.contains(TOKEN) && !shown.contains("hf_wrong_token"), "{shown}");
         (output.status.code().unwrap(), shown)
     };
-    for (name, more, variables, code, told) in [
+    for (name, more, variables, code, message) in [
         ("org/a", &[][..], &[("HF_TOKEN", "")][..], 2, &["token", "set HF_TOKEN"][..]),
         (
             "org/a",
@@ -181,9 +181,9 @@ fn a_push_that_cannot_be_says_why() {
     ] {
         let (status, shown) = refused(name, more, variables);
         assert_eq!(status, code, "{name} {more:?} {variables:?}\n{shown}");
-        told.iter().for_each(|told| assert!(shown.contains(told), "{told}\n{shown}"));
+        message.iter().for_each(|message| assert!(shown.contains(message), "{message}\n{shown}"));
     }
-    for (line, status, told) in [
+    for (line, status, message) in [
         ("PUT /store/", 413, "model.safetensors is too large for the server"),
         ("/commit/", 409, "somebody else is changing `org/b`"),
         ("/preupload/", 404, "no repository `org/b`"),
@@ -191,20 +191,20 @@ fn a_push_that_cannot_be_says_why() {
     ] {
         server.fail(line, 9, Trouble::Status(status));
         let (code, shown) = refused("org/b", &[], &[]);
-        assert!(code == 1 && shown.contains(told), "{shown}");
+        assert!(code == 1 && shown.contains(message), "{shown}");
         server.store().faults.clear();
         assert_eq!(pushed(&server, "org/b", "main"), [], "no commit is made of a part");
     }
     // The named command pushes the files of an earlier attempt.
     let (code, shown) = {
         let output = at(&server, folder.path(), &public).output().unwrap();
-        (output.status.code(), said(&output))
+        (output.status.code(), messages(&output))
     };
     assert!(
         code == Some(2)
             && shown.contains(&format!("exists already; to push it: trainer export {exported} --push-to-hub org/public")),
         "{shown}"
     );
-    let alone = said(&trainer(&["export", &checkpoint]).output().unwrap());
+    let alone = messages(&trainer(&["export", &checkpoint]).output().unwrap());
     assert!(alone.contains("--output FOLDER is missing"), "{alone}");
 }

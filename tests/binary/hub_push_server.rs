@@ -327,9 +327,9 @@ fn of_repo(
             ok(Value::Array(files.iter().map(entry).collect()))
         }
         ("POST", ["preupload", _]) => {
-            let one = |wanted: &Value| {
-                let name = text(&wanted["path"]);
-                BASE64_STANDARD.decode(text(&wanted["sample"])).unwrap();
+            let one = |expected: &Value| {
+                let name = text(&expected["path"]);
+                BASE64_STANDARD.decode(text(&expected["sample"])).unwrap();
                 let mode = if name.ends_with(".safetensors") { "lfs" } else { "regular" };
                 let oid = files.get(&name).map(File::oid);
                 json!({"path": name, "uploadMode": mode, "shouldIgnore": false, "oid": oid})

@@ -239,12 +239,12 @@ fn a_dry_run_finds_what_a_run_would() {
         assert_eq!(output.status.code(), Some(2));
         assert!(stderr(&output).contains("trainer.default_local_dir: cannot create"), "{}", stderr(&output));
     }
-    for (what, arguments, _) in MISTAKES {
+    for (label, arguments, _) in MISTAKES {
         let task: &[&str] = if arguments.contains(&"--config") { &[] } else { &TASK };
         let run = trainer(&[arguments, task, &[at.as_str()][..]].concat()).output().unwrap();
         let dry = trainer(&[arguments, task, &[at.as_str(), "--dry-run"][..]].concat()).output().unwrap();
         let message = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!((dry.status.code(), message(&dry)), (run.status.code(), message(&run)), "{what}");
+        assert_eq!((dry.status.code(), message(&dry)), (run.status.code(), message(&run)), "{label}");
     }
 }
 
@@ -397,9 +397,9 @@ fn colours_are_left_out_for_whoever_says_so() {
             for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "RUST_LOG", "CI"] {
                 script.env_remove(name);
             }
-            let said = script.env("TERM", "xterm").env(name, value).output().unwrap().stdout;
-            assert!(!said.is_empty(), "{command}");
-            String::from_utf8_lossy(&said).contains("\u{1b}[")
+            let messages = script.env("TERM", "xterm").env(name, value).output().unwrap().stdout;
+            assert!(!messages.is_empty(), "{command}");
+            String::from_utf8_lossy(&messages).contains("\u{1b}[")
         };
         let seen = [("UNRELATED", "1"), ("NO_COLOR", "1"), ("CLICOLOR", "0"), ("TERM", "dumb")]
             .map(|(name, value)| coloured(name, value));

@@ -24,15 +24,15 @@ const SHORT: &[&str] = &["trainer.val_before_train=false", "trainer.test_freq=-1
 const SAVED: &[&str] = &["trainer.save_freq=1"];
 const LORA: &[&str] = &["actor_rollout_ref.model.lora_rank=2"];
 
-fn said(output: &Output) -> String {
+fn messages(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// Returns the message of a command that is refused before it trains.
 fn refused(mut command: Command) -> String {
     let output = command.output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-    said(&output)
+    assert_eq!(output.status.code(), Some(2), "{}", messages(&output));
+    messages(&output)
 }
 
 fn steps(count: usize) -> String {
@@ -62,8 +62,8 @@ fn a_resume_keeps_the_best_checkpoint_whatever_has_changed() {
     let last = steps(3);
     succeed(small_run(&base, &[ONE_KEPT, &[last.as_str()]].concat()));
     let best = fs::read_to_string(base.join("best_checkpointed_iteration.txt")).unwrap();
-    let there = |run: &Path| run.join(format!("global_step_{best}/actor/huggingface/model.safetensors")).is_file();
-    assert!(best != "3" && there(&base), "the last step is the best and proves nothing");
+    let saved = |run: &Path| run.join(format!("global_step_{best}/actor/huggingface/model.safetensors")).is_file();
+    assert!(best != "3" && saved(&base), "the last step is the best and proves nothing");
     let ignored = "reward.memory_limit_mb";
     for (name, change, ends) in [
         ("none", "trainer.log_completions=0", false),
@@ -76,8 +76,8 @@ fn a_resume_keeps_the_best_checkpoint_whatever_has_changed() {
         let run = folder.path().join(name);
         copy(&base, &run);
         for step in [4, 5] {
-            let message = said(&succeed(small_run(&run, &[ONE_KEPT, &[&steps(step), change]].concat())));
-            assert!(there(&run), "{name}, step {step}: the best is gone\n{message}");
+            let message = messages(&succeed(small_run(&run, &[ONE_KEPT, &[&steps(step), change]].concat())));
+            assert!(saved(&run), "{name}, step {step}: the best is gone\n{message}");
             let ended = ends && (step == 4 || name == "loaded");
             assert_eq!(message.contains("stays until you delete it"), ended, "{name}, step {step}: {message}");
             assert!(!message.contains(&format!("changed since the checkpoint: {ignored}")), "{message}");
@@ -117,11 +117,12 @@ fn a_value_from_the_environment_is_compared_and_recorded() {
     assert!(record(&run, 1, "config.yaml").contains(&format!("train_files: {one}\n")));
     assert!(refused(command(2, "2", "1e-3", &one)).contains("trainer.seed: 1 -> 2"));
     assert!(refused(command(2, "1", "1e-3", &other)).contains(&format!("data.train_files: {one} -> {other}")));
-    let message = said(&succeed(command(2, "1", "2e-3", &one)));
+    let message = messages(&succeed(command(2, "1", "2e-3", &one)));
     assert!(message.contains("actor_rollout_ref.actor.optim.lr: 0.001 -> 0.002"), "{message}");
     // The variables may be missing if the values are given in another way.
     let literal = ["trainer.seed=1", "actor_rollout_ref.actor.optim.lr=2e-3", &format!("data.train_files={one}")];
-    let message = said(&succeed(small_run(&run, &[SHORT, SAVED, &literal, &["data.train_batch_size=4", &steps(3)]].concat())));
+    let message =
+        messages(&succeed(small_run(&run, &[SHORT, SAVED, &literal, &["data.train_batch_size=4", &steps(3)]].concat())));
     assert!(message.contains("resumed from") && !message.contains(" -> 0.002"), "{message}");
 }
 
@@ -154,7 +155,7 @@ fn a_path_may_be_spelled_otherwise_and_its_content_may_not_change() {
         (3, of("link"), spelled(&rows), reward.clone()),
         (4, model.clone(), rows.clone(), reward.clone()),
     ] {
-        let message = said(&succeed(command(count, &model, &rows, &reward)));
+        let message = messages(&succeed(command(count, &model, &rows, &reward)));
         assert!(message.contains("resumed from") && !message.contains("since the checkpoint: data"), "{message}");
         assert!(!message.contains("changed content"), "{message}");
     }
@@ -169,7 +170,11 @@ fn a_path_may_be_spelled_otherwise_and_its_content_may_not_change() {
     assert!(message.contains("actor_rollout_ref.model.path: content differs"), "{message}");
     let [step, out] = [run.join("global_step_4"), at("out")].map(|path| path.display().to_string());
     let export = trainer(&["export", &step, "--output", &out]).output().unwrap();
-    assert!(!export.status.success() && said(&export).contains("is not the base model of the adapter"), "{}", said(&export));
+    assert!(
+        !export.status.success() && messages(&export).contains("is not the base model of the adapter"),
+        "{}",
+        messages(&export)
+    );
     fs::write(&weights, good).unwrap();
     succeed(trainer(&["export", &step, "--output", &out]));
     let parquet = fs::read(at("train.parquet")).unwrap();
@@ -178,7 +183,7 @@ fn a_path_may_be_spelled_otherwise_and_its_content_may_not_change() {
     fs::write(at("train.parquet"), parquet).unwrap();
     fs::write(at("reward.py"), "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n    return 0.5\n")
         .unwrap();
-    let message = said(&succeed(command(5, &model, &rows, &reward)));
+    let message = messages(&succeed(command(5, &model, &rows, &reward)));
     assert!(message.contains("custom_reward_function.path: content differs from the checkpoint"), "{message}");
 }
 
@@ -194,15 +199,15 @@ fn a_new_run_replaces_nothing_of_another_one() {
     succeed(command(&bare, &unsaved));
     assert!(!bare.join("global_step_1").exists());
     let before = files(&bare);
-    let there = |name: &str| format!("this run is in {}", at(name).display());
+    let is_complete = |name: &str| format!("this run is in {}", at(name).display());
     // A finished run without a checkpoint can be neither continued nor found complete.
     for (name, more) in [("bare-2", &unsaved[..]), ("bare-3", &afresh)] {
-        let message = said(&succeed(command(&bare, more)));
-        assert!(message.contains("has a finished run") && message.contains(&there(name)), "{message}");
+        let message = messages(&succeed(command(&bare, more)));
+        assert!(message.contains("has a finished run") && message.contains(&is_complete(name)), "{message}");
         assert_eq!(rows(&at(name)).len(), 1);
     }
     for name in ["bare-4", "bare-5"] {
-        let message = said(&succeed(command(&bare, &afresh)));
+        let message = messages(&succeed(command(&bare, &afresh)));
         assert!(message.contains(&format!("this run is in {}", at(name).display())), "{message}");
         assert_eq!(rows(&at(name)).len(), 1);
     }
@@ -227,7 +232,7 @@ fn a_new_run_replaces_nothing_of_another_one() {
     info["state"] = "running".into();
     fs::write(killed.join("run.json"), info.to_string()).unwrap();
     let metrics = fs::read(killed.join("metrics.jsonl")).unwrap();
-    let message = said(&succeed(command(&killed, &["algorithm.adv_estimator=grpo"])));
+    let message = messages(&succeed(command(&killed, &["algorithm.adv_estimator=grpo"])));
     let earlier = killed.join(format!("earlier-{}", info["id"].as_str().unwrap()));
     assert!(message.contains(&earlier.display().to_string()), "{message}");
     assert!(fs::read(earlier.join("metrics.jsonl")).unwrap() == metrics && earlier.join("run.json").is_file());
@@ -245,7 +250,7 @@ fn other_settings_are_another_run_and_more_steps_continue_a_run() {
     };
     let estimators = [("rloo", "run"), ("grpo", "run-2"), ("reinforce_plus_plus", "run-3")];
     for (estimator, name) in estimators {
-        let message = said(&succeed(command(estimator, &[])));
+        let message = messages(&succeed(command(estimator, &[])));
         let is_other = message.contains(&format!("this run is in {} (its settings differ", at(name).display()));
         assert_eq!(is_other, name != "run", "{message}");
         assert!(at(name).join("global_step_1").is_dir(), "the last step of {name} is not saved");
@@ -253,14 +258,14 @@ fn other_settings_are_another_run_and_more_steps_continue_a_run() {
     let before: Vec<_> = estimators.iter().map(|(_, name)| files(&at(name))).collect();
     // Each of the same commands finds its own run complete; settings of the output alone do not make another run.
     for (estimator, _) in estimators {
-        assert!(said(&succeed(command(estimator, &["trainer.log_completions=0"]))).contains("all 1 steps are done"));
+        assert!(messages(&succeed(command(estimator, &["trainer.log_completions=0"]))).contains("all 1 steps are done"));
     }
     assert!(before == estimators.iter().map(|(_, name)| files(&at(name))).collect::<Vec<_>>(), "a finished run has changed");
     let mut dry = command("opo", &[]);
     dry.arg("--dry-run");
-    assert!(said(&succeed(dry)).contains(&at("run-4").display().to_string()) && !at("run-4").exists());
+    assert!(messages(&succeed(dry)).contains(&at("run-4").display().to_string()) && !at("run-4").exists());
     for (estimator, name) in &estimators[..2] {
-        let message = said(&succeed(command(estimator, &[&steps(2)])));
+        let message = messages(&succeed(command(estimator, &[&steps(2)])));
         assert!(message.contains("resumed from") && at(name).join("global_step_2").is_dir(), "{message}");
     }
 }

@@ -85,8 +85,8 @@ pub const TASK: [&str; 2] = ["--config", "arithmetic/first.yaml"];
 #[test]
 fn mistakes_are_named_and_cost_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    for (what, arguments, expected) in MISTAKES {
-        let run = folder.path().join(what);
+    for (label, arguments, expected) in MISTAKES {
+        let run = folder.path().join(label);
         let mut command = trainer(arguments);
         if !arguments.contains(&"--config") {
             command.args(TASK);
@@ -94,13 +94,13 @@ fn mistakes_are_named_and_cost_nothing() {
         command.arg(format!("trainer.default_local_dir={}", run.display()));
         let output = command.output().unwrap();
         let message = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{what}: {message}");
-        assert_eq!(message.matches("error:").count(), 1, "{what}: {message}");
+        assert_eq!(output.status.code(), Some(2), "{label}: {message}");
+        assert_eq!(message.matches("error:").count(), 1, "{label}: {message}");
         for part in *expected {
-            assert!(message.contains(part), "{what}: the message does not mention {part}:\n{message}");
+            assert!(message.contains(part), "{label}: the message does not mention {part}:\n{message}");
         }
-        assert!(!message.contains("panicked"), "{what}: {message}");
-        assert!(output.stdout.is_empty(), "{what} printed {}", String::from_utf8_lossy(&output.stdout));
+        assert!(!message.contains("panicked"), "{label}: {message}");
+        assert!(output.stdout.is_empty(), "{label} printed {}", String::from_utf8_lossy(&output.stdout));
     }
 }
 
@@ -110,15 +110,15 @@ fn what_is_nested_too_deeply_is_named() {
     const MANY: usize = 100_000;
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
-    let refused = |what: &str, arguments: &[&str]| {
+    let refused = |label: &str, arguments: &[&str]| {
         let mut command = trainer(arguments);
         // The main thread's stack is only a little larger than the others', as in a run.
         let output = command.output().unwrap();
         let message = String::from_utf8_lossy(&output.stderr);
         let start: String = message.chars().take(400).collect();
-        assert_eq!(output.status.code(), Some(2), "{what}: {start}");
-        assert_eq!(message.lines().filter(|line| line.starts_with("error: ")).count(), 1, "{what}: {start}");
-        assert!(!message.contains("panicked"), "{what}: {start}");
+        assert_eq!(output.status.code(), Some(2), "{label}: {start}");
+        assert_eq!(message.lines().filter(|line| line.starts_with("error: ")).count(), 1, "{label}: {start}");
+        assert!(!message.contains("panicked"), "{label}: {start}");
     };
     let local = format!("trainer.default_local_dir={}", at("run"));
     for opens in ["[", "{a:", "${", "${oc.env:", "int(", "'[", "a.", "-", "json_str("] {

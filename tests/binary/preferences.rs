@@ -99,7 +99,7 @@ fn log_probabilities_of_a_reference_are_taken_from_a_file_that_fits() {
     small(&second, &["trainer.total_training_steps=2", &file]);
     assert_eq!(text(&first), text(&second));
     assert!(!second.join("reference_log_probs.safetensors").exists());
-    for (more, said) in [
+    for (more, messages) in [
         (&["data.train_max_samples=40"][..], "of other training rows"),
         (&["algorithm.ld_alpha=0.5"], "of another algorithm.ld_alpha"),
         (&["model.init=random"], "of another reference model"),
@@ -110,8 +110,8 @@ fn log_probabilities_of_a_reference_are_taken_from_a_file_that_fits() {
         let output = command.arg(&file).args(more).output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(
-            output.status.code() == Some(2) && error.contains(said) && error.contains("ref.log_prob_path"),
-            "{said}: {error}"
+            output.status.code() == Some(2) && error.contains(messages) && error.contains("ref.log_prob_path"),
+            "{messages}: {error}"
         );
     }
 }
@@ -119,7 +119,7 @@ fn log_probabilities_of_a_reference_are_taken_from_a_file_that_fits() {
 /// Incompatible settings end a run before it reads any file.
 #[test]
 fn losses_that_do_not_go_together_are_refused() {
-    for (settings, said) in [
+    for (settings, messages) in [
         (&["algorithm.loss_type=[kto,sigmoid]"][..], "cannot be combined"),
         (&["algorithm.loss_type=exo_pair"], "needs a number above 0"),
         (&["algorithm.loss_type=robust", "algorithm.label_smoothing=0.5"], "needs a number below 0.5"),
@@ -139,6 +139,6 @@ fn losses_that_do_not_go_together_are_refused() {
     ] {
         let output = trainer(&["dpo", "--config", "arithmetic/first_dpo.yaml", "--dry-run"]).args(settings).output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.code() == Some(2) && error.contains(said), "{settings:?}: {error}");
+        assert!(output.status.code() == Some(2) && error.contains(messages), "{settings:?}: {error}");
     }
 }

@@ -17,30 +17,30 @@ fn scored(prompt: &str, more: &[&str]) -> (Vec<f64>, String) {
     let mut command = trainer(&["eval", "reward_model.reward_functions=[think_format_reward]"]);
     command.args([format!("data.path={}", rows.display()), format!("data.output_path={}", scores.display())]).args(more);
     let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{said}");
+    let messages = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{messages}");
     let lines = fs::read_to_string(scores).unwrap();
     let score = |line: &str| serde_json::from_str::<Value>(line).unwrap()["score"].as_f64().unwrap();
-    (lines.lines().map(score).collect(), said)
+    (lines.lines().map(score).collect(), messages)
 }
 
 const PREFILLED: &str = "+reward.function_kwargs.think_format_reward.prefilled=true";
 
 #[test]
 fn a_tag_of_the_prompt_counts_where_it_is_said_to() {
-    let (scores, said) = scored("2+2?", &[]);
-    assert!(scores == [0.0, 1.0] && !said.contains("prefilled"), "{said}");
-    let (scores, said) = scored("2+2? <think>\n", &[]);
+    let (scores, messages) = scored("2+2?", &[]);
+    assert!(scores == [0.0, 1.0] && !messages.contains("prefilled"), "{messages}");
+    let (scores, messages) = scored("2+2? <think>\n", &[]);
     assert!(
         scores == [0.0, 1.0]
-            && said.contains(&format!("1 of 1 prompts end with it: no response to them earns that part; write {PREFILLED}")),
-        "{said}"
+            && messages.contains(&format!("1 of 1 prompts end with it: no response to them earns that part; write {PREFILLED}")),
+        "{messages}"
     );
-    assert!(!said.contains("has no effect"), "{said}");
-    let (scores, said) = scored("2+2? <think>\n", &[PREFILLED]);
-    assert!(scores == [1.0, 0.0] && !said.contains("prefilled"), "{said}");
-    let (_, said) = scored("2+2?", &[PREFILLED]);
-    assert!(said.contains("1 of 1 prompts do not end with it"), "{said}");
+    assert!(!messages.contains("has no effect"), "{messages}");
+    let (scores, messages) = scored("2+2? <think>\n", &[PREFILLED]);
+    assert!(scores == [1.0, 0.0] && !messages.contains("prefilled"), "{messages}");
+    let (_, messages) = scored("2+2?", &[PREFILLED]);
+    assert!(messages.contains("1 of 1 prompts do not end with it"), "{messages}");
     let mut wrong = trainer(&["eval", "data.path=x", "reward_model.reward_functions=[think_format_reward]"]);
     wrong.arg("+reward.function_kwargs.think_format_reward.prefilled=2");
     assert!(!wrong.output().unwrap().status.success());
@@ -70,7 +70,11 @@ fn a_run_says_that_its_template_writes_the_tag() {
         fs::write(model.join("chat_template.jinja"), template).unwrap();
         let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
         let output = small_run(&folder.path().join("run"), &settings).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!((output.status.code(), said.contains(".prefilled=true")), (Some(0), says), "{end:?} {counted}: {said}");
+        let messages = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(
+            (output.status.code(), messages.contains(".prefilled=true")),
+            (Some(0), says),
+            "{end:?} {counted}: {messages}"
+        );
     }
 }

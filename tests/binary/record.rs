@@ -51,10 +51,10 @@ fn a_run_says_what_it_is_and_how_it_ended() {
     assert!(report.contains("\"actor/grad_norm\":[") && !report.contains("{{DATA}}"), "{}", report.len());
 
     // All messages on standard error are in the log.
-    let (said, log) = (String::from_utf8(output.stderr).unwrap(), fs::read_to_string(run.join("trainer.log")).unwrap());
-    assert!(!said.contains("signal") && !said.contains("taught"), "{said}");
+    let (messages, log) = (String::from_utf8(output.stderr).unwrap(), fs::read_to_string(run.join("trainer.log")).unwrap());
+    assert!(!messages.contains("signal") && !messages.contains("taught"), "{messages}");
     for word in ["each step: ", "memory: about ", "finished 4 steps in ", "next: trainer report "] {
-        assert!(said.contains(word) && log.contains(word), "{word}\n{said}\n{log}");
+        assert!(messages.contains(word) && log.contains(word), "{word}\n{messages}\n{log}");
     }
 }
 
@@ -65,11 +65,11 @@ fn a_run_without_a_signal_says_so_once_and_at_its_end() {
     let run = folder.path().join("run");
     let mut command = small_run(&run, &["trainer.total_training_steps=12", "trainer.metric_names=trl", "trainer.save_freq=12"]);
     command.args(["data.max_response_length=1", "trainer.val_before_train=false", "trainer.test_freq=-1"]);
-    let said = String::from_utf8(succeed(command).stderr).unwrap();
-    assert_eq!(said.matches("steps 1 to 10 taught the policy nothing: every advantage was 0").count(), 1, "{said}");
-    assert_eq!(said.matches("taught the policy").count(), 1, "{said}");
-    assert!(said.contains("no signal since step 1: every advantage was 0; "), "{said}");
-    assert!(said.contains("next: trainer report") && !said.contains("trainer export"), "{said}");
+    let messages = String::from_utf8(succeed(command).stderr).unwrap();
+    assert_eq!(messages.matches("steps 1 to 10 taught the policy nothing: every advantage was 0").count(), 1, "{messages}");
+    assert_eq!(messages.matches("taught the policy").count(), 1, "{messages}");
+    assert!(messages.contains("no signal since step 1: every advantage was 0; "), "{messages}");
+    assert!(messages.contains("next: trainer report") && !messages.contains("trainer export"), "{messages}");
     let text = fs::read_to_string(run.join("metrics.jsonl")).unwrap();
     let row: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
     assert_eq!((&row["data"]["frac_reward_zero_std"], &row["data"]["reward_std"]), (&1.0.into(), &0.0.into()), "{row}");
@@ -96,10 +96,10 @@ fn a_command_that_finds_nothing_to_train_leaves_the_record_as_it_is() {
         let files = ["run.json", "metrics.jsonl", "trainer.log", "samples.jsonl"].map(|name| run.join(name));
         let record = || files.each_ref().map(|file| fs::read(file).ok());
         let before = record();
-        let said = String::from_utf8(succeed(command("trainer.seed=1")).stderr).unwrap();
-        assert!(said.contains("steps are done, nothing is left to train"), "{said}");
-        let said = String::from_utf8(succeed(command(change)).stderr).unwrap();
-        assert!(said.contains("stays unchanged: this run is in"), "{said}");
+        let messages = String::from_utf8(succeed(command("trainer.seed=1")).stderr).unwrap();
+        assert!(messages.contains("steps are done, nothing is left to train"), "{messages}");
+        let messages = String::from_utf8(succeed(command(change)).stderr).unwrap();
+        assert!(messages.contains("stays unchanged: this run is in"), "{messages}");
         assert!(record() == before, "{change} rewrote the record of {}", run.display());
         // A run that stopped between its last checkpoint and its end counts as finished.
         let mut info = json(run, "run.json");

@@ -70,7 +70,7 @@ fn another_model_is_the_reference() {
     ] {
         let mut command = small_run(&at("refused"), &[&KL[..], &[&with_reference(&path), more, "--dry-run"]].concat());
         let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.code() == Some(2) && said.contains(expected), "{expected}: {said}");
+        let messages = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && messages.contains(expected), "{expected}: {messages}");
     }
 }

@@ -24,11 +24,11 @@ fn undisturbed(folder: &Path) -> PathBuf {
     run
 }
 
-fn assert_same(run: &Path, whole: &Path, step: u64, what: &str) {
-    assert_eq!(text(run), text(whole), "{what}");
+fn assert_same(run: &Path, whole: &Path, step: u64, label: &str) {
+    assert_eq!(text(run), text(whole), "{label}");
     let samples = |run: &Path| fs::read_to_string(run.join("samples.jsonl")).unwrap();
-    assert_eq!(samples(run), samples(whole), "{what}");
-    assert!(fs::read(weights(run, step)).unwrap() == fs::read(weights(whole, step)).unwrap(), "{what}: other weights");
+    assert_eq!(samples(run), samples(whole), "{label}");
+    assert!(fs::read(weights(run, step)).unwrap() == fs::read(weights(whole, step)).unwrap(), "{label}: other weights");
 }
 
 /// Returns the error message of a run that fails with this exit code; there must be exactly one.
@@ -209,7 +209,7 @@ fn the_best_checkpoint_stays_and_is_remembered() {
     assert!(fails(export(folder.path()), 2).contains("names no best checkpoint"));
 
     // If validation measures something else, the earlier best value is not comparable.
-    for (steps, change, said) in [
+    for (steps, change, messages) in [
         ("trainer.total_training_steps=6", "data.val_max_samples=16", "the validation prompts have changed"),
         ("trainer.total_training_steps=7", "actor_rollout_ref.rollout.val_kwargs.n=2", "val_kwargs.n: 1 -> 2"),
     ] {
@@ -222,7 +222,7 @@ fn the_best_checkpoint_stays_and_is_remembered() {
             command.args(sampled);
         }
         let message = String::from_utf8(succeed(command).stderr).unwrap();
-        assert!(message.contains("validation has changed: ") && message.contains(said), "{message}");
+        assert!(message.contains("validation has changed: ") && message.contains(messages), "{message}");
         let step = &steps[steps.len() - 1..];
         assert_eq!(fs::read_to_string(run.join("best_checkpointed_iteration.txt")).unwrap(), step);
     }
@@ -337,8 +337,8 @@ fn nobody_who_reads_is_no_reason_to_end_otherwise() {
     closed
         .args(["-c", "\"$0\" config show --config arithmetic/first.yaml | true; \"$0\" nosuch=1 2>&1 | true"])
         .arg(env!("CARGO_BIN_EXE_trainer"));
-    let said = closed.output().unwrap();
-    assert!(said.stderr.is_empty(), "{}", String::from_utf8_lossy(&said.stderr));
+    let messages = closed.output().unwrap();
+    assert!(messages.stderr.is_empty(), "{}", String::from_utf8_lossy(&messages.stderr));
 }
 
 /// The run waits last for a tracker's server that is down, and only until a signal comes.

@@ -116,11 +116,11 @@ fn the_kl_controller_follows_the_settings() {
         ("target", "algorithm.kl_ctrl.target_kl=7", moved, "adaptive"),
         ("horizon", "algorithm.kl_ctrl.horizon=64000", moved, "adaptive"),
     ] {
-        let (run, found, said) = go_on(name, 3, &[change]);
+        let (run, found, messages) = go_on(name, 3, &[change]);
         assert_eq!(found, coefficient, "{name}");
         let now = controller(&run, 3);
         assert_eq!(now["type"], kind, "{name}");
-        assert_eq!(said.contains("the coefficient of the KL in the reward is"), found != moved, "{said}");
+        assert_eq!(messages.contains("the coefficient of the KL in the reward is"), found != moved, "{messages}");
         match name {
             "target" => assert_eq!(now["target"], 7.0),
             "horizon" => assert_eq!(now["horizon"], 64000.0),
@@ -128,34 +128,34 @@ fn the_kl_controller_follows_the_settings() {
         }
     }
     // The next resume continues with the settings in effect since then, and has nothing to report.
-    let begun = controller(&folder.path().join("start"), 3)["coef"].as_f64().unwrap();
-    let (_, found, said) = go_on("start", 4, &["algorithm.kl_ctrl.kl_coef=0.5"]);
-    assert_eq!(found, begun);
-    assert!(!said.contains("kl_coef") && !said.contains("coefficient"), "{said}");
+    let before = controller(&folder.path().join("start"), 3)["coef"].as_f64().unwrap();
+    let (_, found, messages) = go_on("start", 4, &["algorithm.kl_ctrl.kl_coef=0.5"]);
+    assert_eq!(found, before);
+    assert!(!messages.contains("kl_coef") && !messages.contains("coefficient"), "{messages}");
 }
 
 #[test]
 fn resumed_in_mid_epoch_and_at_its_end_equals_never_stopped() {
-    for (what, options) in RUNS {
+    for (label, options) in RUNS {
         let folder = tempfile::tempdir().unwrap();
         let options = [SHORT_EPOCHS, options].concat();
         let (whole, resumed) = (folder.path().join("whole"), folder.path().join("resumed"));
         succeed(small_run(&whole, &options));
         succeed(small_run(&resumed, &options));
         let last = files(&whole.join("global_step_6"));
-        assert!(last.iter().any(|(name, _)| name.ends_with("actor/optim.safetensors")), "{what}");
+        assert!(last.iter().any(|(name, _)| name.ends_with("actor/optim.safetensors")), "{label}");
         for stopped in [4, 3] {
             for later in stopped + 1..=6 {
                 fs::remove_dir_all(resumed.join(format!("global_step_{later}"))).unwrap();
             }
             fs::write(resumed.join("latest_checkpointed_iteration.txt"), stopped.to_string()).unwrap();
             succeed(small_run(&resumed, &options));
-            assert_eq!(text(&resumed), text(&whole), "{what}, from step {stopped}");
+            assert_eq!(text(&resumed), text(&whole), "{label}, from step {stopped}");
             let again = files(&resumed.join("global_step_6"));
             for ((name, bytes), (other, others)) in again.iter().zip(&last) {
-                assert!(name == other && bytes == others, "{what}, from step {stopped}: {}", name.display());
+                assert!(name == other && bytes == others, "{label}, from step {stopped}: {}", name.display());
             }
-            assert_eq!(again.len(), last.len(), "{what}, from step {stopped}");
+            assert_eq!(again.len(), last.len(), "{label}, from step {stopped}");
         }
     }
 }

@@ -54,8 +54,9 @@ fn every_way_to_ask_the_same_rule_gives_the_same_run() {
     let one = run("one", &[&path, both, weights, "reward.num_workers=1"]);
     let three = run("three", &[&path, both, weights, "reward.num_workers=3"]);
     assert_eq!(learned(&one), learned(&native));
-    let said = |run: &Path| text(run).lines().map(|line| line.split("latency").next().unwrap().to_owned()).collect::<Vec<_>>();
-    assert_eq!(said(&one), said(&three));
+    let messages =
+        |run: &Path| text(run).lines().map(|line| line.split("latency").next().unwrap().to_owned()).collect::<Vec<_>>();
+    assert_eq!(messages(&one), messages(&three));
 }
 
 /// Each entry: (the file's behaviour at step 2, settings, parts of the message)
@@ -125,8 +126,11 @@ fn a_function_that_misbehaves_costs_no_training_state() {
     let mut never = misbehaving(&at("never"), "raises", "trainer.save_freq=-1");
     never.args(["++custom_reward_function.reward_kwargs.since=/", "trainer.resume_mode=resume_path"]);
     never.arg(format!("trainer.resume_from_path={}", undisturbed.join("global_step_1").display()));
-    let said = String::from_utf8(never.output().unwrap().stderr).unwrap();
-    assert!(said.contains("the state after step 1 is saved; the same command with trainer.resume_mode=auto resumes"), "{said}");
+    let messages = String::from_utf8(never.output().unwrap().stderr).unwrap();
+    assert!(
+        messages.contains("the state after step 1 is saved; the same command with trainer.resume_mode=auto resumes"),
+        "{messages}"
+    );
     assert!(weights(&at("never"), 1) == weights(&undisturbed, 1), "other weights");
     // Once the cause is removed, the same command resumes, and ends like an undisturbed run.
     let run = at("raises");
@@ -146,8 +150,8 @@ fn failures_may_be_abstained_from_or_valued_and_are_counted() {
     };
     let (output, row) = run("abstain", "raises", &["reward.on_error=abstain"]);
     assert_eq!((row["reward/exceptions"].as_f64(), row["reward/abstained_ratio"].as_f64()), (Some(32.0), Some(1.0)));
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.contains("32 rewards failed and count as no opinion") && told.contains("KeyError"), "{told}");
+    let messages = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(messages.contains("32 rewards failed and count as no opinion") && messages.contains("KeyError"), "{messages}");
     let (_, row) = run("value", "exits", &["reward.on_error=value", "reward.error_value=-2"]);
     assert_eq!((row["reward/crashes"].as_f64(), row["critic/score/mean"].as_f64()), (Some(32.0), Some(-2.0)));
 }
@@ -197,9 +201,9 @@ fn responses_in_a_file_are_scored_by_the_same_functions() {
         let printed = eval(&[&file, &format!("custom_reward_function.name={name}")]);
         assert_eq!(printed, serde_json::json!({"test_score/mine": 0.75}), "{name}");
         let lines = fs::read_to_string(&scores).unwrap();
-        let said: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let messages: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let score: Vec<_> =
-            said.iter().map(|line| (line["row"].as_u64(), line["response"].as_u64(), line["score"].as_f64())).collect();
+            messages.iter().map(|line| (line["row"].as_u64(), line["response"].as_u64(), line["score"].as_f64())).collect();
         assert_eq!(
             score,
             [(Some(0), Some(0), Some(1.0)), (Some(0), Some(1), Some(0.0)), (Some(1), Some(0), Some(1.0))],
@@ -280,15 +284,15 @@ fn what_rows_lack_is_said_before_the_first_response() {
         assert!(parts.iter().all(|part| message.contains(part)), "{parts:?} in\n{message}");
         assert!(!message.contains("step 1"), "{message}");
     };
-    let said = ["number.jsonl, row 5 (3 of 8 rows)", "must be text, such as \"6\", not the number 6"];
-    refused(&run("train", &number, &good, &[]).1, &[&said[..], &["data.train_files"]].concat());
-    refused(&run("val", &good, &number, &[]).1, &[&said[..], &["data.val_files"]].concat());
-    refused(&run("dry", &good, &number, &["--dry-run".to_owned()]).1, &said);
+    let messages = ["number.jsonl, row 5 (3 of 8 rows)", "must be text, such as \"6\", not the number 6"];
+    refused(&run("train", &number, &good, &[]).1, &[&messages[..], &["data.train_files"]].concat());
+    refused(&run("val", &good, &number, &[]).1, &[&messages[..], &["data.val_files"]].concat());
+    refused(&run("dry", &good, &number, &["--dry-run".to_owned()]).1, &messages);
     let never = ["trainer.test_freq=-1".to_owned()];
     let (_, unasked) = run("unasked", &good, &number, &never);
     assert!(unasked.status.success(), "nothing is scored against these rows: {unasked:?}");
     let (_, abstains) = run("abstains", &number, &good, &["reward.on_error=abstain".to_owned()]);
-    assert!(abstains.status.success() && String::from_utf8_lossy(&abstains.stderr).contains(said[1]), "{abstains:?}");
+    assert!(abstains.status.success() && String::from_utf8_lossy(&abstains.stderr).contains(messages[1]), "{abstains:?}");
     let wants = ["by_column", "`solution`", "the columns are data_source"];
     refused(&run("columns", &good, &own, &by_column).1, &[&wants[..], &["data.train_files", "row 0"]].concat());
 
@@ -304,7 +308,7 @@ fn what_rows_lack_is_said_before_the_first_response() {
     };
     let output = eval(&number, &[]);
     assert!(
-        !output.status.success() && said.iter().all(|part| String::from_utf8_lossy(&output.stderr).contains(part)),
+        !output.status.success() && messages.iter().all(|part| String::from_utf8_lossy(&output.stderr).contains(part)),
         "{output:?}"
     );
     let output = eval(&good, &by_column);

@@ -42,7 +42,7 @@ impl Place {
         let mut command = trainer(stage.command);
         command.args(["--config", stage.config]).arg(format!("{}={model}", stage.model)).args(stage.settings);
         for (key, value) in [("FILE", &file), ("OUT", &self.path("out"))] {
-            command.args(stage.places.iter().filter(|(_, what)| *what == key).map(|(setting, _)| format!("{setting}={value}")));
+            command.args(stage.places.iter().filter(|(_, label)| *label == key).map(|(setting, _)| format!("{setting}={value}")));
         }
         command.args(more);
         command.output().unwrap()
@@ -68,7 +68,7 @@ fn say(role: &str, content: &str) -> Value {
     json!({"role": role, "content": content})
 }
 
-fn talk(role: &str) -> Value {
+fn conversation(role: &str) -> Value {
     json!([say(role, "1+1="), say("assistant", "2")])
 }
 
@@ -102,7 +102,7 @@ const STAGES: &[Stage] = &[
         model: "model.path",
         places: OF_STAGE,
         settings: &["data.messages_key=messages", "data.val_files=null", "data.train_batch_size=1"],
-        row: |role| json!({"messages": talk(role)}),
+        row: |role| json!({"messages": conversation(role)}),
         malformed: || {
             let rows = [json!(null), json!([]), json!([say("user", "1")]), json!([{"role": "user", "content": null}])];
             rows.map(|messages| json!({"messages": messages})).to_vec()
@@ -114,7 +114,7 @@ const STAGES: &[Stage] = &[
         model: "model.path",
         places: OF_STAGE,
         settings: &["data.messages_key=messages", "data.loss_mask=all", "data.val_files=null", "data.train_batch_size=1"],
-        row: |role| json!({"messages": talk(role)}),
+        row: |role| json!({"messages": conversation(role)}),
         malformed: || vec![json!({"messages": null})],
     },
     Stage {
@@ -151,7 +151,7 @@ const STAGES: &[Stage] = &[
             "data.train_batch_size=1",
             "teacher.path=data/arithmetic/model",
         ],
-        row: |role| json!({"messages": talk(role)}),
+        row: |role| json!({"messages": conversation(role)}),
         malformed: || vec![json!({"messages": null})],
     },
     Stage {
@@ -194,25 +194,25 @@ fn stderr(output: &Output) -> String {
 fn a_message_that_the_template_leaves_out_is_refused_in_every_stage() {
     let place = Place::new(KNOWN_ROLES);
     for stage in STAGES {
-        let what = format!("{:?} {:?}", stage.command, stage.settings);
+        let label = format!("{:?} {:?}", stage.command, stage.settings);
         let good: Vec<Value> = (0..6).map(|_| (stage.row)("user")).collect();
         for (role, meant) in [("human", "user"), ("User", "user"), ("developer", "system")] {
             let output = place.run(stage, &[&good[..], &[(stage.row)(role)]].concat(), &[]);
-            let said = stderr(&output);
-            assert_eq!(output.status.code(), Some(0), "{what} {role}: {said}");
+            let messages = stderr(&output);
+            assert_eq!(output.status.code(), Some(0), "{label} {role}: {messages}");
             let read = format!("the role \"{role}\" get the role \"{meant}\"");
-            assert!(said.contains(&read), "{what}: {said}");
+            assert!(messages.contains(&read), "{label}: {messages}");
         }
         let odd = [&good[..1], &[(stage.row)("wizard")], &good[1..]].concat();
         let output = place.run(stage, &odd, &[]);
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(2), "{what}: {said}");
+        let messages = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{label}: {messages}");
         assert!(
-            ["rows.jsonl, row 1", "message 0", "\"wizard\"", "data.on_malformed_row=skip"].iter().all(|p| said.contains(p)),
-            "{what}: {said}"
+            ["rows.jsonl, row 1", "message 0", "\"wizard\"", "data.on_malformed_row=skip"].iter().all(|p| messages.contains(p)),
+            "{label}: {messages}"
         );
         let output = place.run(stage, &odd, &["data.on_malformed_row=skip"]);
-        assert_eq!(output.status.code(), Some(0), "{what}: {}", stderr(&output));
+        assert_eq!(output.status.code(), Some(0), "{label}: {}", stderr(&output));
     }
 }
 
@@ -222,16 +222,16 @@ fn a_malformed_row_is_an_error_or_left_out_and_counted_in_every_stage() {
     for stage in STAGES {
         let good: Vec<Value> = (0..6).map(|_| (stage.row)("user")).collect();
         for odd in (stage.malformed)() {
-            let (what, rows) = (format!("{:?} {odd}", stage.command), [&good[..2], &[odd], &good[2..]].concat());
+            let (label, rows) = (format!("{:?} {odd}", stage.command), [&good[..2], &[odd], &good[2..]].concat());
             let refused = place.run(stage, &rows, &[]);
-            assert_eq!(refused.status.code(), Some(2), "{what}: {}", stderr(&refused));
+            assert_eq!(refused.status.code(), Some(2), "{label}: {}", stderr(&refused));
             let output = place.run(stage, &rows, &["data.on_malformed_row=skip"]);
-            let said = stderr(&output);
-            assert_eq!(output.status.code(), Some(0), "{what}: {said}");
-            assert!(said.contains("skipped 1 of 7") && said.contains("rows.jsonl, row 2"), "{what}: {said}");
+            let messages = stderr(&output);
+            assert_eq!(output.status.code(), Some(0), "{label}: {messages}");
+            assert!(messages.contains("skipped 1 of 7") && messages.contains("rows.jsonl, row 2"), "{label}: {messages}");
             // A file of such rows alone is an error.
             let output = place.run(stage, &rows[2..3], &["data.on_malformed_row=skip"]);
-            assert_eq!(output.status.code(), Some(2), "{what}: {}", stderr(&output));
+            assert_eq!(output.status.code(), Some(2), "{label}: {}", stderr(&output));
         }
     }
     // A row that depends on another setting is not malformed.
@@ -262,7 +262,7 @@ fn stage_of_sft() -> Stage {
         model: "model.path",
         places: OF_STAGE,
         settings: &[],
-        row: |role| json!({"messages": talk(role)}),
+        row: |role| json!({"messages": conversation(role)}),
         malformed: Vec::new,
     }
 }
@@ -282,8 +282,8 @@ fn fields_and_columns_that_belong_to_a_conversation_are_read() {
             assert_eq!(trained(&place, &[turns(Some((name, value.clone())))], messages).0, tokens, "{name} {value}");
         }
     }
-    let (.., said) = trained(&place, &[turns(Some(("mood", json!("calm"))))], messages);
-    assert!(said.contains("the field \"mood\""), "{said}");
+    let (.., printed) = trained(&place, &[turns(Some(("mood", json!("calm"))))], messages);
+    assert!(printed.contains("the field \"mood\""), "{printed}");
 
     // ShareGPT: a call is the assistant's, and the column `system` is a message.
     let from = |from: &str, value: &str| json!({"from": from, "value": value});
@@ -300,8 +300,8 @@ fn fields_and_columns_that_belong_to_a_conversation_are_read() {
     let tokens = |more: Value| {
         let mut row = json!({"instruction": "1+", "output": "2"});
         more.as_object().unwrap().iter().for_each(|(name, value)| row[name.as_str()] = value.clone());
-        let (trained, tokens, said) = trained(&place, &[row], alpaca);
-        assert_eq!(trained, 2.0, "{said}");
+        let (trained, tokens, printed) = trained(&place, &[row], alpaca);
+        assert_eq!(trained, 2.0, "{printed}");
         tokens
     };
     let alone = tokens(json!({}));
@@ -309,18 +309,18 @@ fn fields_and_columns_that_belong_to_a_conversation_are_read() {
     assert_eq!(tokens(json!({"input": "11"})) - alone, 3.0);
     assert_eq!(tokens(json!({"history": [["1", "2"]]})) - alone, 3.0);
     assert_eq!(tokens(json!({"system": "111"})) - alone, 3.0);
-    let (.., said) = trained(
+    let (.., printed) = trained(
         &place,
         &[json!({"prompt": "1", "completion": "2", "context": "3"})],
         &["data.completion_key=completion", "data.train_batch_size=1"],
     );
-    assert!(said.contains("the column \"context\" is not read"), "{said}");
+    assert!(printed.contains("the column \"context\" is not read"), "{printed}");
 }
 
 #[test]
 fn samples_are_rows_whatever_is_made_of_them() {
     let place = Place::new(KNOWN_ROLES);
-    let talks: Vec<Value> =
+    let conversations: Vec<Value> =
         (0..40).map(|i| json!({"messages": [say("user", "1"), say("assistant", &"2".repeat(i % 7 + 1))]})).collect();
     let expected: usize = (0..8).map(|i| i % 7 + 2).sum();
     for packing in ["null", "bfd", "bfd_split", "wrapped"] {
@@ -328,7 +328,7 @@ fn samples_are_rows_whatever_is_made_of_them() {
         let settings =
             ["data.messages_key=messages", "data.train_max_samples=8", "data.shuffle=false", &packing, "data.packing_length=200"];
         let batch = if packing == "data.packing=null" { "data.train_batch_size=8" } else { "data.train_batch_size=1" };
-        let (trained, ..) = trained(&place, &talks, &[&settings[..], &[batch]].concat());
+        let (trained, ..) = trained(&place, &conversations, &[&settings[..], &[batch]].concat());
         assert_eq!(trained, expected as f64, "{packing}");
     }
     let examples = |output: &Output| {
@@ -358,7 +358,7 @@ fn samples_are_rows_whatever_is_made_of_them() {
     let page = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(page.contains("4 prompts") || page.contains("4 training"), "{page}{}", stderr(&output));
     // With weights, each file gives its share.
-    let file = place.rows(&talks);
+    let file = place.rows(&conversations);
     fs::copy(&file, place.path("other.jsonl")).unwrap();
     let files = format!("data.train_files=[{file},{}]", place.path("other.jsonl"));
     let settings = [
@@ -370,7 +370,7 @@ fn samples_are_rows_whatever_is_made_of_them() {
         "data.train_batch_size=8",
     ];
     let sft = Stage { command: &["sft", "--dry-run"], settings: &["data.val_files=null"], ..stage_of_sft() };
-    assert_eq!(examples(&place.run(&sft, &talks, &settings)), 8);
+    assert_eq!(examples(&place.run(&sft, &conversations, &settings)), 8);
 }
 
 fn stage(name: &str) -> Stage {
@@ -400,9 +400,9 @@ fn a_cut_prompt_is_recorded_as_the_model_read_it_and_said() {
             "data.max_response_length=2",
         ];
         let output = place.run(&rl, &prompts, &more);
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(0), "{said}");
-        assert!(said.contains("4 of 4 prompts have more than 6 tokens"), "{said}");
+        let messages = stderr(&output);
+        assert_eq!(output.status.code(), Some(0), "{messages}");
+        assert!(messages.contains("4 of 4 prompts have more than 6 tokens"), "{messages}");
         let inputs: Vec<String> = ["1", "2"]
             .iter()
             .flat_map(|step| {
@@ -442,10 +442,10 @@ fn an_output_never_replaces_its_input() {
             }
             for command in commands {
                 let done = trainer(&command).output().unwrap();
-                let said = stderr(&done);
-                assert_eq!(done.status.code(), Some(2), "{command:?}: {said}");
+                let messages = stderr(&done);
+                assert_eq!(done.status.code(), Some(2), "{command:?}: {messages}");
                 let parts = ["they are the same file", output.as_str(), &file, "-new."];
-                assert!(parts.iter().all(|part| said.contains(part)), "{command:?}: {said}");
+                assert!(parts.iter().all(|part| messages.contains(part)), "{command:?}: {messages}");
                 assert_eq!(fs::read(&file).unwrap(), before, "{command:?}");
             }
         }
@@ -563,10 +563,10 @@ fn a_setting_of_a_column_that_nothing_reads_is_named() {
                 continue;
             }
             let output = place.run(stage, &good, &[&format!("{key}=other_column")]);
-            let said = stderr(&output);
-            let ignored = said.lines().any(|line| line.contains("ignored: ") && line.contains(&key));
-            let refused = output.status.code() == Some(2) && said.contains("other_column");
-            assert!(ignored != refused, "{key} {:?}: {said}", stage.settings);
+            let messages = stderr(&output);
+            let ignored = messages.lines().any(|line| line.contains("ignored: ") && line.contains(&key));
+            let refused = output.status.code() == Some(2) && messages.contains("other_column");
+            assert!(ignored != refused, "{key} {:?}: {messages}", stage.settings);
         }
     }
 }

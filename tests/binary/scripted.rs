@@ -1,8 +1,8 @@
 //! A model with scripted text: each token alone decides which tokens may follow.
 //!
-//! The embedding of a token is one-hot, the layers add nothing, and the head is a table of pairs of tokens. The tokenizer is that of
-//! the calculator task with further texts as single tokens, so that a whole call of a tool is one token. No training is needed, and
-//! every loop gets exactly the turns of the script.
+//! The embedding of a token is one-hot, the layers add nothing, and the head is a table of pairs of tokens. The tokenizer is that
+//! of the calculator task with further texts as single tokens, so that a whole call of a tool is one token. No training is
+//! needed, and every loop gets exactly the turns of the script.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -130,8 +130,8 @@ fn a_scripted_model_says_its_script() {
     command.arg(format!("data.output_path={}", output.display()));
     super::common::succeed(command);
     let rows = burnish::data::rows::read_rows(&[output], &["responses"], &[]).unwrap();
-    let said: Vec<&str> = rows[0].values["responses"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let messages: Vec<&str> = rows[0].values["responses"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     let allowed = |text: &&str| *text == "It is 42." || text.split(" So").all(|part| part == two || part.is_empty());
-    assert!(said.len() == 32 && said.iter().all(allowed), "{said:?}");
-    assert!(said.contains(&"It is 42.") && said.contains(&format!("{two} So").as_str()), "{said:?}");
+    assert!(messages.len() == 32 && messages.iter().all(allowed), "{messages:?}");
+    assert!(messages.contains(&"It is 42.") && messages.contains(&format!("{two} So").as_str()), "{messages:?}");
 }

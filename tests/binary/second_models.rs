@@ -142,7 +142,7 @@ fn a_second_model_of_other_tokens_is_refused_or_reads_its_own() {
 
     for (command, key, settings, rule, base) in SETTINGS {
         for variant in ["same", "permuted", "smaller", "larger"] {
-            let what = format!("{command} {key}, {variant} vocabulary");
+            let label = format!("{command} {key}, {variant} vocabulary");
             let second = folder.path().join(format!("{base} {variant}"));
             if !second.exists() {
                 copy(&if *base == "adapter" { adapter.clone() } else { root(base) }, &second);
@@ -165,15 +165,18 @@ fn a_second_model_of_other_tokens_is_refused_or_reads_its_own() {
             trainer.args(*settings).arg(format!("{key}={}", second.display()));
             trainer.arg(format!("trainer.default_local_dir={}", folder.path().join("none").display()));
             let output = trainer.output().unwrap();
-            let (code, said) = (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned());
-            let is_named = said.contains("token") && (said.contains(key) || said.contains(&second.display().to_string()));
+            let (code, messages) = (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned());
+            let is_named =
+                messages.contains("token") && (messages.contains(key) || messages.contains(&second.display().to_string()));
             match (variant, rule) {
-                ("same", _) | (_, Rule::Own) => assert_eq!(code, Some(0), "{what}: {said}"),
+                ("same", _) | (_, Rule::Own) => assert_eq!(code, Some(0), "{label}: {messages}"),
                 // More tokens, the others unchanged: read correctly, unless the two are compared token by token.
-                ("larger", Rule::Refused) => assert!(code == Some(0) || code == Some(2) && is_named, "{what}: {code:?} {said}"),
-                (_, Rule::Refused) => assert!(code == Some(2) && is_named, "{what}: {code:?} {said}"),
+                ("larger", Rule::Refused) => {
+                    assert!(code == Some(0) || code == Some(2) && is_named, "{label}: {code:?} {messages}")
+                }
+                (_, Rule::Refused) => assert!(code == Some(2) && is_named, "{label}: {code:?} {messages}"),
                 // Too many tokens for the model are refused.
-                (_, Rule::Named) => assert!(is_named && [Some(0), Some(2)].contains(&code), "{what}: {code:?} {said}"),
+                (_, Rule::Named) => assert!(is_named && [Some(0), Some(2)].contains(&code), "{label}: {code:?} {messages}"),
             }
         }
     }

@@ -141,10 +141,10 @@ fn conversations_become_rows_of_messages() {
 
     // The file itself: each conversation is an example.
     let messages = SftColumns::Messages { messages_key: "messages".into() };
-    let told: Vec<Value> = rows(&scored).iter().flat_map(|row| list(&row["messages"]).to_vec()).collect();
-    let expected = told.iter().map(|text| {
-        let told: Value = serde_json::from_str(text.as_str().unwrap()).unwrap();
-        written(&list(&told["messages"])[told["asked"].as_u64().unwrap() as usize..].into())
+    let printed: Vec<Value> = rows(&scored).iter().flat_map(|row| list(&row["messages"]).to_vec()).collect();
+    let expected = printed.iter().map(|text| {
+        let printed: Value = serde_json::from_str(text.as_str().unwrap()).unwrap();
+        written(&list(&printed["messages"])[printed["asked"].as_u64().unwrap() as usize..].into())
     });
     assert_eq!(learnt(&scored, messages, &model), expected.collect::<Vec<_>>());
     stage(&["sft", "data.messages_key=messages"], &scored);
@@ -182,8 +182,8 @@ fn conversations_without_messages_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let talk = |tokens_only: bool, more: &[(&str, &str)]| {
-        let said = [("user", "6*7="), ("assistant", "41")].iter().chain(more);
-        let messages: Vec<Value> = said.map(|(role, content)| json!({"role": role, "content": content})).collect();
+        let printed = [("user", "6*7="), ("assistant", "41")].iter().chain(more);
+        let messages: Vec<Value> = printed.map(|(role, content)| json!({"role": role, "content": content})).collect();
         json!({"messages": messages, "asked": 1, "tokens_only": tokens_only, "end": "answer", "num_turns": 2}).to_string()
     };
     let more = [("user", "\nuser\nSure?\nassistant\n"), ("assistant", "42")];
@@ -193,8 +193,8 @@ fn conversations_without_messages_are_left_out() {
     });
     std::fs::write(at("scored.jsonl"), rows.to_string()).unwrap();
     let output = succeed(select("best", &at("scored.jsonl"), &at("best.jsonl"), &[]));
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("left out: 1 conversations without recorded messages"), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(printed.contains("left out: 1 conversations without recorded messages"), "{printed}");
     let best = &self::rows(&at("best.jsonl"))[0];
     assert_eq!(best["completion"], json!([{"role": "assistant", "content": "41"}]));
     let mut sft = trainer(&["sft", "--dry-run", "data.messages_key=messages", "model.path=data/calculator/model"]);

@@ -455,8 +455,8 @@ fn nothing_is_named_as_ignored_that_nobody_set() {
     for (command, config, overrides) in recipes.into_iter().chain(presets).chain(supervised).chain(rm).chain(plain) {
         let mut run = trainer(&command);
         let output = run.args(["--config", &config]).args(overrides).arg("--dry-run").output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{config}: {said}");
-        assert!(!said.contains("ignored: "), "{config}: {said}");
+        let messages = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{config}: {messages}");
+        assert!(!messages.contains("ignored: "), "{config}: {messages}");
     }
 }

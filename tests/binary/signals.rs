@@ -60,14 +60,14 @@ fn started(words: &[&str], command: &Command, run: &Path) -> Child {
     child
 }
 
-fn saves_and_ends(child: Child, run: &Path, what: &str) {
+fn saves_and_ends(child: Child, run: &Path, label: &str) {
     let output = child.wait_with_output().unwrap();
     let message = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{what}: {:?} {message}", output.status);
-    assert!(message.contains("the same command resumes from"), "{what}: {message}");
-    assert!(run.join("latest_checkpointed_iteration.txt").exists(), "{what}");
+    assert_eq!(output.status.code(), Some(3), "{label}: {:?} {message}", output.status);
+    assert!(message.contains("the same command resumes from"), "{label}: {message}");
+    assert!(run.join("latest_checkpointed_iteration.txt").exists(), "{label}");
     let info: serde_json::Value = serde_json::from_slice(&fs::read(run.join("run.json")).unwrap()).unwrap();
-    assert_eq!(info["state"], "interrupted", "{what}");
+    assert_eq!(info["state"], "interrupted", "{label}");
 }
 
 #[test]

@@ -31,10 +31,10 @@ fn stage(name: &str, at: &Path, more: &[&str]) -> Command {
 /// An edit of a file's tensors.
 type Change = fn(&mut TensorFile);
 
-fn refused(mut command: Command, key: &str, said: &str) {
+fn refused(mut command: Command, key: &str, messages: &str) {
     let output = command.output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.code() == Some(2) && error.contains(said) && error.contains(key), "{said}: {error}");
+    assert!(output.status.code() == Some(2) && error.contains(messages) && error.contains(key), "{messages}: {error}");
 }
 
 #[test]
@@ -68,17 +68,20 @@ fn log_probabilities_that_cannot_be_are_refused() {
         (|tensors| tensors.set("train", 0, f32::NAN), Some(true), "holds NaN"),
         (|tensors| tensors.set("train", 0, f32::NEG_INFINITY), Some(true), "holds -inf"),
     ];
-    for (i, (change, sum, said)) in cases.into_iter().enumerate() {
+    for (i, (change, sum, messages)) in cases.into_iter().enumerate() {
         set(change, sum);
-        refused(stage("dpo", &second, &[&key]), "ref.log_prob_path", said);
+        refused(stage("dpo", &second, &[&key]), "ref.log_prob_path", messages);
         // The file in the folder of a run is computed again.
         let again = folder.path().join(format!("again-{i}"));
         std::fs::create_dir(&again).unwrap();
         std::fs::copy(&file, again.join(name)).unwrap();
         let output = succeed(stage("dpo", &again, &[]));
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(error.contains("computing the reference's log-probabilities again") && error.contains(said), "{said}: {error}");
-        assert!(text(&again) == text(&first) && std::fs::read(again.join(name)).unwrap() == before, "{said}");
+        assert!(
+            error.contains("computing the reference's log-probabilities again") && error.contains(messages),
+            "{messages}: {error}"
+        );
+        assert!(text(&again) == text(&first) && std::fs::read(again.join(name)).unwrap() == before, "{messages}");
         std::fs::write(&file, &before).unwrap();
     }
     succeed(stage("dpo", &second, &[&key]));
@@ -113,7 +116,7 @@ fn tokens_of_a_teacher_that_cannot_be_are_refused() {
         (|tensors| tensors.set("log_probs", 5, -1e30), Some(true), "is not the logarithm of a probability"),
         (|tensors| tensors.set("log_probs", 5, f32::NAN), Some(true), "NaN is not the logarithm of a probability"),
     ];
-    for (change, sum, said) in cases {
+    for (change, sum, messages) in cases {
         std::fs::write(&file, &whole).unwrap();
         let mut tensors = TensorFile::read(&file);
         change(&mut tensors);
@@ -126,7 +129,7 @@ fn tokens_of_a_teacher_that_cannot_be_are_refused() {
             None => _ = tensors.metadata.remove("sha256"),
         }
         tensors.write(&file);
-        refused(stage("distill", &run, &more), "teacher.logits_file", said);
+        refused(stage("distill", &run, &more), "teacher.logits_file", messages);
     }
     // A single probability of 0 is allowed.
     std::fs::write(&file, &whole).unwrap();

@@ -20,11 +20,11 @@ trainer: {total_epochs: 2, save_freq: after_each_epoch, logger: [file]}
 fn conversations_train_by_epochs_and_no_cut_changes_the_gradient() {
     let folder = tempfile::tempdir().unwrap();
     let say = |role: &str, content: String| json!({"role": role, "content": content});
-    let talk = |n: usize| {
+    let conversation = |n: usize| {
         let turns = (0..=n % 3).flat_map(|k| [say("user", format!("{n}+{k}=")), say("assistant", (n + k).to_string())]);
         format!("{}\n", json!({"messages": turns.collect::<Vec<_>>()}))
     };
-    std::fs::write(folder.path().join("talks.jsonl"), (0..9).map(talk).collect::<String>()).unwrap();
+    std::fs::write(folder.path().join("talks.jsonl"), (0..9).map(conversation).collect::<String>()).unwrap();
     std::fs::write(folder.path().join("talks.yaml"), RECIPE).unwrap();
     let run = |name: &str, more: &[&str]| {
         let at = folder.path().join(name);
@@ -59,13 +59,13 @@ fn conversations_train_by_epochs_and_no_cut_changes_the_gradient() {
 #[test]
 fn a_templates_date_is_that_of_the_first_start() {
     let folder = tempfile::tempdir().unwrap();
-    let talk = |n: usize| {
+    let conversation = |n: usize| {
         format!(
             "{}\n",
             json!({"messages": [{"role": "user", "content": format!("{n}=")}, {"role": "assistant", "content": "1"}]})
         )
     };
-    std::fs::write(folder.path().join("talks.jsonl"), (0..8).map(talk).collect::<String>()).unwrap();
+    std::fs::write(folder.path().join("talks.jsonl"), (0..8).map(conversation).collect::<String>()).unwrap();
     let dated = RECIPE.replace("{%- for m", "{{- strftime_now('%d') }}{%- for m");
     assert_ne!(dated, RECIPE);
     std::fs::write(folder.path().join("talks.yaml"), dated).unwrap();
@@ -82,9 +82,9 @@ fn a_templates_date_is_that_of_the_first_start() {
     let (_, parted) = run("parted", &["data.chat_template_date=1999-12-31"]);
     std::fs::remove_dir_all(parted.join("global_step_4")).unwrap();
     std::fs::write(parted.join("latest_checkpointed_iteration.txt"), "2").unwrap();
-    let (said, parted) = run("parted", &[]);
-    assert!(said.contains("resumed from"), "{said}");
-    assert!(said.contains("1999-12-31 (UTC)") && !said.contains("chat_template_date: "), "{said}");
+    let (messages, parted) = run("parted", &[]);
+    assert!(messages.contains("resumed from"), "{messages}");
+    assert!(messages.contains("1999-12-31 (UTC)") && !messages.contains("chat_template_date: "), "{messages}");
     assert_eq!(losses(&whole), losses(&parted));
     let (_, other) = run("other", &["data.chat_template_date=1999-12-01"]);
     assert_ne!(losses(&whole), losses(&other));
@@ -92,8 +92,8 @@ fn a_templates_date_is_that_of_the_first_start() {
     assert!(kept.contains("chat_template_date: 1999-12-31") || kept.contains("chat_template_date: '1999-12-31'"), "{kept}");
     // No template asks for the date.
     std::fs::write(folder.path().join("talks.yaml"), RECIPE).unwrap();
-    let (said, _) = run("undated", &["data.chat_template_date=1999-12-31"]);
-    assert!(said.contains("ignored: data.chat_template_date"), "{said}");
+    let (messages, _) = run("undated", &["data.chat_template_date=1999-12-31"]);
+    assert!(messages.contains("ignored: data.chat_template_date"), "{messages}");
 }
 
 /// All golden steps of TRL's SFTTrainer: losses, masks, packing and weight decay, on several families.
@@ -169,20 +169,23 @@ fn a_run_without_improvement_stops_early() {
     let output = command(&["trainer.metric_for_best_model=eval_loss"]).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(2) && stderr.contains("Did you mean \"val/loss\"?") && !at.exists(), "{stderr}");
-    let said = run(&[]);
-    assert!(said.contains("2 validations in a row without an improvement: the run ends after step 3"), "{said}");
+    let messages = run(&[]);
+    assert!(messages.contains("2 validations in a row without an improvement: the run ends after step 3"), "{messages}");
     assert_eq!(rows(&at).len(), 3);
     assert!(at.join("global_step_3").is_dir());
     let file = |name: &str| std::fs::read_to_string(at.join(name)).unwrap();
     assert_eq!(file("best_checkpointed_iteration.txt").trim(), "1");
     assert!(file("run.json").contains("finished"), "{}", file("run.json"));
-    let said = run(&[]);
-    assert!(said.contains("the run ended early, after step 3") && rows(&at).len() == 3, "nothing is left to train: {said}");
+    let messages = run(&[]);
+    assert!(
+        messages.contains("the run ended early, after step 3") && rows(&at).len() == 3,
+        "nothing is left to train: {messages}"
+    );
     run(&["trainer.early_stopping_patience=4"]);
     assert_eq!(rows(&at).len(), 5, "with more patience it continues");
     let from = format!("trainer.resume_from_path={}", at.join("global_step_5").display());
-    let said = run(&["algorithm.label_smoothing=0.5", "trainer.resume_mode=resume_path", &from]);
-    assert!(said.contains("validation has changed: algorithm.label_smoothing") && rows(&at).len() == 8, "{said}");
+    let messages = run(&["algorithm.label_smoothing=0.5", "trainer.resume_mode=resume_path", &from]);
+    assert!(messages.contains("validation has changed: algorithm.label_smoothing") && rows(&at).len() == 8, "{messages}");
     // A greater accuracy is better.
     let (accuracy, other) = ("val/mean_token_accuracy", folder.path().join("other"));
     let more = ["optim.lr=1e-2", "trainer.total_training_steps=4", "trainer.early_stopping_patience=null"];

@@ -74,8 +74,8 @@ fn the_recipes_for_summaries_run_on_files_and_models_of_ones_own() {
     ];
     let mut dry = trainer(&["--config", "recipes/tldr/rloo.yaml", "--dry-run"]);
     let output = dry.args(&overrides).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && !said.contains("ignored: "), "{said}");
+    let messages = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && !messages.contains("ignored: "), "{messages}");
     let mut generate = trainer(&["generate", "--config", "recipes/tldr/generate.yaml", "--dry-run"]);
     generate.arg(format!("data.path={}", at("tldr/validation.parquet"))).arg(format!("model.path={model}"));
     // The little model has room for 64 tokens.
@@ -95,9 +95,9 @@ fn the_recipes_for_summaries_run_on_files_and_models_of_ones_own() {
     eval.arg(format!("data.output_path={}", at("judged.jsonl")));
     eval.arg(format!("custom_reward_function.reward_kwargs.base_url={}", judge()));
     let output = succeed(eval);
-    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    let messages = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     let judged = fs::read_to_string(at("judged.jsonl")).unwrap();
     let scores: Vec<Value> = judged.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["score"].clone()).collect();
-    assert_eq!(scores, [json!(1.0), json!(0.0), Value::Null], "{judged}\n{said}");
-    assert!(said.contains("0.5") && !said.contains("sk-of-the-judge"), "{said}");
+    assert_eq!(scores, [json!(1.0), json!(0.0), Value::Null], "{judged}\n{messages}");
+    assert!(messages.contains("0.5") && !messages.contains("sk-of-the-judge"), "{messages}");
 }

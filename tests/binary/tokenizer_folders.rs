@@ -25,8 +25,8 @@ fn exported(model: &str, folder: &Path) -> String {
 #[test]
 fn exports_are_tokenized_alike_in_transformers() {
     let folder = tempfile::tempdir().unwrap();
-    let said = exported("data/calculator/model", folder.path());
-    assert!(!said.contains("transformers 5"), "{said}");
+    let messages = exported("data/calculator/model", folder.path());
+    assert!(!messages.contains("transformers 5"), "{messages}");
     let (packaged, export) = (Path::new(env!("CARGO_MANIFEST_DIR")).join("data/calculator/model"), folder.path().join("export"));
     assert_eq!(read_otherwise(&export).unwrap(), None);
     let read = |folder: &Path| std::fs::read(folder.join("tokenizer.json")).unwrap();
@@ -52,6 +52,6 @@ fn a_tokenizer_that_transformers_reads_otherwise_is_named() {
     let mut json: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     json["normalizer"] = serde_json::Value::Null;
     std::fs::write(&path, json.to_string()).unwrap();
-    let said = exported(model.to_str().unwrap(), folder.path());
-    assert!(said.contains("transformers 5 reads every qwen2 model") && said.contains("another normalizer"), "{said}");
+    let messages = exported(model.to_str().unwrap(), folder.path());
+    assert!(messages.contains("transformers 5 reads every qwen2 model") && messages.contains("another normalizer"), "{messages}");
 }

@@ -24,7 +24,7 @@ struct Case {
     runs: &'static [&'static [&'static str]],
     ends: &'static [EndReason],
     /// True if responses are conversations.
-    talks: bool,
+    is_conversation: bool,
     /// True if the loop returns the score itself, so that no reward function runs.
     scores: bool,
 }
@@ -33,7 +33,14 @@ const TOOL: [&str; 2] = ["agent.default_agent_loop=tool_agent", "multi_turn.tool
 const FUNCTION: &str = "agent.functions_path=tests/data/agents/heard.py";
 
 const CASES: &[Case] = &[
-    Case { name: "single turn", settings: &[], runs: &[&["response_length=9"]], ends: &[], talks: false, scores: false },
+    Case {
+        name: "single turn",
+        settings: &[],
+        runs: &[&["response_length=9"]],
+        ends: &[],
+        is_conversation: false,
+        scores: false,
+    },
     Case {
         name: "tools",
         settings: &TOOL,
@@ -52,7 +59,7 @@ const CASES: &[Case] = &[
             EndReason::Length,
             EndReason::ContextTooLong,
         ],
-        talks: true,
+        is_conversation: true,
         scores: false,
     },
     Case {
@@ -60,7 +67,7 @@ const CASES: &[Case] = &[
         settings: &[TOOL[0], FUNCTION, "agent.functions=[calculator]", "agent.conversation_timeout=0.01"],
         runs: &[&["response_length=60"]],
         ends: &[EndReason::Timeout],
-        talks: true,
+        is_conversation: true,
         scores: false,
     },
     Case {
@@ -68,7 +75,7 @@ const CASES: &[Case] = &[
         settings: &[TOOL[0], TOOL[1], "multi_turn.interaction_config_path=tests/data/agents/users.yaml"],
         runs: &[&["response_length=40"], &["response_length=300", "multi_turn.max_assistant_turns=2"]],
         ends: &[EndReason::Done, EndReason::AssistantTurns, EndReason::ContextTooLong],
-        talks: true,
+        is_conversation: true,
         scores: false,
     },
     Case {
@@ -80,7 +87,7 @@ const CASES: &[Case] = &[
         ],
         runs: &[&["response_length=10"], &["response_length=60", "agent.max_tool_calling_iterations=1"]],
         ends: &[EndReason::Answer, EndReason::UnreadableCall, EndReason::UserTurns, EndReason::ContextTooLong],
-        talks: true,
+        is_conversation: true,
         scores: false,
     },
     Case {
@@ -93,7 +100,7 @@ const CASES: &[Case] = &[
         ],
         runs: &[&["response_length=1"], &["response_length=60", "multi_turn.max_assistant_turns=2"]],
         ends: &[EndReason::AssistantTurns, EndReason::ContextTooLong],
-        talks: true,
+        is_conversation: true,
         scores: false,
     },
     Case {
@@ -106,7 +113,7 @@ const CASES: &[Case] = &[
         ],
         runs: &[&["response_length=60"]],
         ends: &[EndReason::Done],
-        talks: true,
+        is_conversation: true,
         scores: false,
     },
     Case {
@@ -119,7 +126,7 @@ const CASES: &[Case] = &[
         ],
         runs: &[&["response_length=60"]],
         ends: &[EndReason::Failed],
-        talks: true,
+        is_conversation: true,
         scores: false,
     },
     Case {
@@ -131,7 +138,7 @@ const CASES: &[Case] = &[
         ],
         runs: &[&["response_length=14"], &["response_length=60"]],
         ends: &[EndReason::Answer, EndReason::Length],
-        talks: true,
+        is_conversation: true,
         scores: false,
     },
     Case {
@@ -139,7 +146,7 @@ const CASES: &[Case] = &[
         settings: &["agent.default_agent_loop=text_environment_agent", "agent.agent_func_path=tests/data/agents/slow.py"],
         runs: &[&["response_length=5"], &["response_length=60"]],
         ends: &[EndReason::Done, EndReason::ContextTooLong],
-        talks: true,
+        is_conversation: true,
         scores: true,
     },
 ];
@@ -249,23 +256,23 @@ fn sorted(mut values: Vec<Value>) -> Vec<Value> {
 }
 
 /// Checks a run, and adds the ends of its conversations.
-fn check(what: &str, folder: &Path, case: &Case, ends: &mut BTreeSet<String>) {
+fn check(label: &str, folder: &Path, case: &Case, ends: &mut BTreeSet<String>) {
     let samples = lines(&folder.join("run/samples.jsonl"));
     let rollouts = lines(&folder.join("rollouts/1.jsonl"));
-    let heard = lines(&folder.join("heard.jsonl"));
-    assert_eq!((samples.len(), rollouts.len()), (32, 32), "{what}");
+    let received = lines(&folder.join("heard.jsonl"));
+    assert_eq!((samples.len(), rollouts.len()), (32, 32), "{label}");
     let (mut asked, mut prompts, mut completions) = (Vec::new(), Vec::new(), Vec::new());
     for (sample, rollout) in samples.iter().zip(&rollouts) {
-        assert_eq!(sample["response"], rollout["output"], "{what}");
+        assert_eq!(sample["response"], rollout["output"], "{label}");
         let mut prompt = Value::Null;
         let mut completion = json!([{"role": "assistant", "content": rollout["output"]}]);
-        if case.talks {
+        if case.is_conversation {
             let messages = list(&sample["messages"]);
-            assert_eq!(messages, list(&rollout["messages"]), "{what}");
+            assert_eq!(messages, list(&rollout["messages"]), "{label}");
             let (before, behind) = messages.split_at(rollout["asked"].as_u64().unwrap() as usize);
-            let said: Vec<String> = behind.iter().filter(|message| message["role"] == "assistant").map(text).collect();
-            assert_eq!(same(&said), same(&sampled(sample)), "{what}: {} {}", sample["end"], json!(messages));
-            assert!(!json!(messages).to_string().contains("<|im_"), "{what}: {}", json!(messages));
+            let printed: Vec<String> = behind.iter().filter(|message| message["role"] == "assistant").map(text).collect();
+            assert_eq!(same(&printed), same(&sampled(sample)), "{label}: {} {}", sample["end"], json!(messages));
+            assert!(!json!(messages).to_string().contains("<|im_"), "{label}: {}", json!(messages));
             ends.insert(sample["end"].as_str().unwrap().to_owned());
             (prompt, completion) = (before.into(), behind.into());
             if case.scores || matches!(sample["end"].as_str(), Some("failed" | "timeout")) {
@@ -276,23 +283,23 @@ fn check(what: &str, folder: &Path, case: &Case, ends: &mut BTreeSet<String>) {
         prompts.push(prompt);
         completions.push(completion);
     }
-    let of = |style: &str| heard.iter().filter(|one| one[0] == style).map(|one| one[1].clone()).collect::<Vec<Value>>();
+    let of = |style: &str| received.iter().filter(|one| one[0] == style).map(|one| one[1].clone()).collect::<Vec<Value>>();
     let verl = asked.iter().map(|(_, rollout)| json!({"text": rollout["output"], "messages": rollout["messages"]}));
-    assert_eq!(sorted(of("verl")), sorted(verl.collect()), "{what}");
+    assert_eq!(sorted(of("verl")), sorted(verl.collect()), "{label}");
     let query = |(sample, _): &(&Value, &Value)| {
         let response: String = list(&sample["tokens"]).iter().filter_map(Value::as_str).collect();
         json!({"query": format!("{}{response}", sample["prompt"].as_str().unwrap()), "prompt": sample["prompt"]})
     };
-    assert_eq!(sorted(of("openrlhf")), sorted(asked.iter().map(query).collect()), "{what}");
+    assert_eq!(sorted(of("openrlhf")), sorted(asked.iter().map(query).collect()), "{label}");
     let trl = of("trl");
-    assert_eq!(trl.len(), usize::from(!asked.is_empty()), "{what}");
+    assert_eq!(trl.len(), usize::from(!asked.is_empty()), "{label}");
     if let Some(trl) = trl.first() {
-        assert_eq!(list(&trl["completions"]), completions, "{what}");
+        assert_eq!(list(&trl["completions"]), completions, "{label}");
         // Like in TRL, with the environment's addition to the last message.
         let added = if case.name == "an environment" { "!" } else { "" };
         for (given, read) in list(&trl["prompts"]).iter().zip(prompts) {
-            assert!(given.to_string().contains(&format!("{added}\"}}")), "{what}: {given}");
-            assert!(!case.talks || *given == read, "{what}: {given}");
+            assert!(given.to_string().contains(&format!("{added}\"}}")), "{label}: {given}");
+            assert!(!case.is_conversation || *given == read, "{label}: {given}");
         }
         assert!(list(&trl["ids"]).iter().zip(&asked).all(|(ids, (sample, _))| list(ids).len() == list(&sample["tokens"]).len()));
     }

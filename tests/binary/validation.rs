@@ -81,25 +81,25 @@ fn the_temperature_decides_whether_validation_samples() {
         let run = folder.path().join(name);
         let mut command = small_run(&run, &["trainer.total_training_steps=1", "trainer.test_freq=-1"]);
         command.args(options.iter().map(|option| format!("actor_rollout_ref.rollout.val_kwargs.{option}")));
-        let said = String::from_utf8(succeed(command).stderr).unwrap();
-        (rows(&run).swap_remove(0).1, said)
+        let messages = String::from_utf8(succeed(command).stderr).unwrap();
+        (rows(&run).swap_remove(0).1, messages)
     };
     let number =
         |row: &serde_json::Map<String, Value>, name: &str| row[&format!("val-core/burnish/arithmetic/acc/{name}")].as_f64();
-    let (sampled, said) = validated("sampled", &["n=4", "temperature=1"]);
+    let (sampled, messages) = validated("sampled", &["n=4", "temperature=1"]);
     assert!(number(&sampled, "best@4/mean") > number(&sampled, "mean@4"), "{sampled:?}");
-    assert!(said.contains("val_kwargs.do_sample=false has no effect with temperature=1"), "{said}");
-    let (asked, said) = validated("asked", &["n=4", "temperature=1", "do_sample=true"]);
-    assert!(asked == sampled && !said.contains("val_kwargs."), "{said}");
+    assert!(messages.contains("val_kwargs.do_sample=false has no effect with temperature=1"), "{messages}");
+    let (asked, messages) = validated("asked", &["n=4", "temperature=1", "do_sample=true"]);
+    assert!(asked == sampled && !messages.contains("val_kwargs."), "{messages}");
 
-    let (one, said) = validated("one", &["n=1"]);
-    assert!(!said.contains("val_kwargs."), "{said}");
-    let (four, said) = validated("four", &["n=4", "top_p=0.5"]);
+    let (one, messages) = validated("one", &["n=1"]);
+    assert!(!messages.contains("val_kwargs."), "{messages}");
+    let (four, messages) = validated("four", &["n=4", "top_p=0.5"]);
     assert_eq!((number(&four, "mean@4"), number(&four, "best@4/mean")), (number(&one, "mean@1"), number(&one, "mean@1")));
     assert!(
-        said.contains("val_kwargs.n=4 with temperature=0")
-            && said.contains("ignored: actor_rollout_ref.rollout.val_kwargs.top_p"),
-        "{said}"
+        messages.contains("val_kwargs.n=4 with temperature=0")
+            && messages.contains("ignored: actor_rollout_ref.rollout.val_kwargs.top_p"),
+        "{messages}"
     );
 }
 
@@ -122,8 +122,8 @@ fn a_run_without_validation_rows_trains() {
         let run = folder.path().join("run");
         let mut command = trainer(command);
         command.args(few).arg(format!("data.val_files={none}")).arg(format!("trainer.default_local_dir={}", run.display()));
-        let said = String::from_utf8(succeed(command).stderr).unwrap();
-        assert!(said.contains("training and no validation"), "{said}");
+        let messages = String::from_utf8(succeed(command).stderr).unwrap();
+        assert!(messages.contains("training and no validation"), "{messages}");
         let rows = rows(&run);
         assert_eq!(rows.iter().map(|(step, _)| *step).collect::<Vec<_>>(), [1, 2], "{rows:?}");
         assert!(rows.iter().all(|(_, row)| row.keys().all(|key| !key.starts_with("val"))), "{rows:?}");

@@ -47,7 +47,7 @@ fn commands(name: &str, folder: &Path) -> Vec<(&'static str, Command)> {
 }
 
 /// Runs a command, which must fail with this text, without a request for weights.
-fn refused(server: &HubServer, what: &str, mut command: Command, part: &str) {
+fn refused(server: &HubServer, label: &str, mut command: Command, part: &str) {
     let home = tempfile::tempdir().unwrap();
     command.env("HF_ENDPOINT", &server.endpoint).env("HF_HOME", home.path()).env("HF_TOKEN", TOKEN).env_remove("HF_HUB_OFFLINE");
     server.requests();
@@ -55,8 +55,8 @@ fn refused(server: &HubServer, what: &str, mut command: Command, part: &str) {
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     let requests = server.requests();
     let weights = requests.iter().filter(|request| request.path.contains("safetensors")).count();
-    assert!(output.status.code() == Some(2) && message.contains(part), "{what}: {:?} {message}", output.status);
-    assert_eq!(weights, 0, "{what}: requests for weights before {message}");
+    assert!(output.status.code() == Some(2) && message.contains(part), "{label}: {:?} {message}", output.status);
+    assert_eq!(weights, 0, "{label}: requests for weights before {message}");
 }
 
 #[test]
@@ -70,12 +70,12 @@ fn a_model_is_refused_before_its_weights_are_downloaded() {
         ("short", json!({"max_position_embeddings": 2}), "position"),
     ] {
         model(&server, name, &changes);
-        for (what, command) in commands(name, folder.path()) {
+        for (label, command) in commands(name, folder.path()) {
             // A server's prompts are unknown at the start, and memory errors appear when the model is loaded.
-            if what.starts_with("serve") && ["large", "short"].contains(&name) {
+            if label.starts_with("serve") && ["large", "short"].contains(&name) {
                 continue;
             }
-            refused(&server, &format!("{name}, {what}"), command, part);
+            refused(&server, &format!("{name}, {label}"), command, part);
         }
     }
 }
@@ -84,13 +84,13 @@ fn a_model_is_refused_before_its_weights_are_downloaded() {
 fn settings_and_data_are_refused_before_weights_are_downloaded() {
     let (server, folder) = (HubServer::start(), tempfile::tempdir().unwrap());
     model(&server, "tiny", &json!({}));
-    let refuse = |what: &str, setting: &str, part: &str| {
-        for (pipeline, mut command) in commands("tiny", folder.path()).into_iter().filter(|(name, _)| *name == what) {
+    let refuse = |label: &str, setting: &str, part: &str| {
+        for (pipeline, mut command) in commands("tiny", folder.path()).into_iter().filter(|(name, _)| *name == label) {
             command.arg(setting);
             refused(&server, &format!("{pipeline} {setting}"), command, part);
         }
     };
-    for (what, setting, part) in [
+    for (label, setting, part) in [
         ("rl", "data.train_files=missing.parquet", "missing.parquet"),
         ("rl", "data.prompt_key=question", "question"),
         ("rl", "data.max_prompt_length=1", "max_prompt_length"),
@@ -116,7 +116,7 @@ fn settings_and_data_are_refused_before_weights_are_downloaded() {
         ("serve", "--host=256.0.0.1", "256.0.0.1"),
         ("serve-rm", "--max-len=8", "no head that scores"),
     ] {
-        refuse(what, setting, part);
+        refuse(label, setting, part);
     }
 }
 

@@ -28,8 +28,8 @@ fn advice_for_a_key_of_an_open_mapping_works_when_typed() {
                 let refused = message(known, &text);
                 assert!(!refused.is_empty(), "{text} without + is accepted");
                 let typed = text.split('=').next().unwrap_or_default();
-                if let Some(meant) = between(&refused, "did you mean `", '`') {
-                    assert!(!typed.starts_with(meant), "{}: the suggestion repeats the key:\n{refused}", known.name);
+                if let Some(suggestion) = between(&refused, "did you mean `", '`') {
+                    assert!(!typed.starts_with(suggestion), "{}: the suggestion repeats the key:\n{refused}", known.name);
                 }
                 let Some(advice) = between(&refused, "write +", '\n') else {
                     assert!(!refused.contains("no such key"), "{}: {text} without advice:\n{refused}", known.name);

@@ -41,9 +41,9 @@ fn problems(at: &str, value: &Value, schema: &Value) -> Vec<String> {
         return if fits { vec![] } else { vec![format!("{at}: {value} fits none of {any:?}")] };
     }
     let (mut wrong, mut otherwise) = (vec![], vec![]);
-    let mut check = |holds: bool, what: &str| {
+    let mut check = |holds: bool, label: &str| {
         if !holds {
-            wrong.push(format!("{at}: {value}: {what}"));
+            wrong.push(format!("{at}: {value}: {label}"));
         }
     };
     for (keyword, expected) in schema.as_object().expect("a schema is an object") {
@@ -135,12 +135,12 @@ fn every_file_points_at_the_schema_that_it_fits() {
     yaml_files(&root().join("recipes"), &mut files);
     assert!(files.len() > 12);
     for file in files {
-        let wanted = schema_of(&file);
+        let expected = schema_of(&file);
         let inside = file.strip_prefix(root()).unwrap();
         let up = |path: &Path| "../".repeat(path.components().count() - 1);
         let relative = match inside.strip_prefix("config") {
-            Ok(inside) => up(inside) + &wanted["config/".len()..],
-            Err(_) => up(inside) + &wanted,
+            Ok(inside) => up(inside) + &expected["config/".len()..],
+            Err(_) => up(inside) + &expected,
         };
         let header = format!("# yaml-language-server: $schema={relative}");
         let text = std::fs::read_to_string(&file).unwrap();
@@ -150,7 +150,7 @@ fn every_file_points_at_the_schema_that_it_fits() {
             file.display()
         );
 
-        let (path, part) = wanted.split_once('#').unwrap_or((&wanted, ""));
+        let (path, part) = expected.split_once('#').unwrap_or((&expected, ""));
         let schema: Value = serde_json::from_str(&std::fs::read_to_string(root().join(path)).unwrap()).unwrap();
         let value: Value = serde_yaml::from_str(&text).unwrap();
         let wrong = problems("", &value, schema.pointer(part).expect("the part exists"));

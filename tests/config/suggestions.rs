@@ -19,9 +19,13 @@ fn problems(known: &ConfigKind, overrides: Vec<String>) -> Vec<String> {
 
 /// Returns the override that a message suggests in place of KEY=VALUE, if it names a whole one.
 fn suggested(message: &str, key: &str, value: &str) -> Option<String> {
-    if let Some((_, meant)) = message.split_once("did you mean `") {
-        let meant = meant.split('`').next()?;
-        return Some(if message.contains("no such key") { format!("{meant}={value}") } else { format!("{key}={meant}") });
+    if let Some((_, suggestion)) = message.split_once("did you mean `") {
+        let suggestion = suggestion.split('`').next()?;
+        return Some(if message.contains("no such key") {
+            format!("{suggestion}={value}")
+        } else {
+            format!("{key}={suggestion}")
+        });
     }
     let (_, advice) = message.split_once("help: write ")?;
     let advice = advice.split(['\n', ' ', ';', ',']).next()?;

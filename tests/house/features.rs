@@ -54,9 +54,9 @@ fn commands(prefix: &str, command: &clap::Command, rows: &mut String) {
 
 fn names() -> String {
     let mut page = String::new();
-    for (what, title, names) in kinds() {
+    for (label, title, names) in kinds() {
         let anchor = title.to_lowercase().replace(' ', "-");
-        let names = format!("{} [{what}](algorithms.md#{anchor}): `{}`", names.len(), names.join("`, `"));
+        let names = format!("{} [{label}](algorithms.md#{anchor}): `{}`", names.len(), names.join("`, `"));
         page.push_str(&item(&names));
     }
     let mut rows = "| `trainer` | Reinforcement learning (ppo_trainer.yaml) |\n".to_owned();
@@ -75,9 +75,9 @@ fn generated_page_of_features_is_up_to_date() {
 fn counts_in_the_readme_are_those_of_the_registries() {
     let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
     let mut found = 0;
-    for (what, _, names) in kinds() {
-        for count in Regex::new(&format!(r"(\d+) {what}")).unwrap().captures_iter(&readme) {
-            assert_eq!(count[1], names.len().to_string(), "{what} in README.md");
+    for (label, _, names) in kinds() {
+        for count in Regex::new(&format!(r"(\d+) {label}")).unwrap().captures_iter(&readme) {
+            assert_eq!(count[1], names.len().to_string(), "{label} in README.md");
             found += 1;
         }
     }

@@ -35,7 +35,7 @@ fn write_run(dir: &Path, experiment: &str, rate: f64) {
             "finish": "stop", "tokens": [i.to_string(), "</script>", "\n"], "log_probs": [-0.1, -2.0, -0.5], "advantages": [0.5, 0.5, -0.5]})
     };
     // The last ones are conversations, where a tool wrote the second token.
-    let talk = |mut sample: Value| {
+    let conversation = |mut sample: Value| {
         let call = json!({"type": "function", "function": {"name": "add <b>", "arguments": {"a": 3, "b": 4}}});
         sample["messages"] = json!([{"role": "user", "content": "3 + 4 = <b>"}, {"role": "assistant", "content": "", "tool_calls": [call]},
             {"role": "tool", "content": "</script> 7"}, {"role": "assistant", "content": "It is 7."}]);
@@ -43,7 +43,7 @@ fn write_run(dir: &Path, experiment: &str, rate: f64) {
             (json!(1), json!("answer"), json!(4), json!([1, 0, 1]));
         sample
     };
-    let samples = (0..16).map(|i| if i < 12 { sample(i) } else { talk(sample(i)) });
+    let samples = (0..16).map(|i| if i < 12 { sample(i) } else { conversation(sample(i)) });
     std::fs::write(dir.join("samples.jsonl"), lines(samples.collect())).unwrap();
     let info = RunInfo {
         state: RunState::Finished,

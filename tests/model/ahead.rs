@@ -50,15 +50,15 @@ fn steps_that_run_ahead_draw_what_the_cpu_draws() {
     for (i, family) in FAMILIES.into_iter().enumerate() {
         let (on_gpu, on_cpu) = (model(family, &device), model(family, &Device::flex()));
         for (sequences, sampling) in cases.into_iter().take(if i == 0 { cases.len() } else { 2 }) {
-            let want = generate(&on_cpu, sequences, sampling, false);
+            let expected = generate(&on_cpu, sequences, sampling, false);
             for enforce_eager in [false, true] {
                 let got = generate(&on_gpu, sequences, sampling, enforce_eager);
-                for (got, want) in got.iter().zip(&want) {
-                    let what = format!("{family}, {sequences} together, {sampling:?}, enforce_eager={enforce_eager}");
-                    assert_eq!((&got.ids, got.finish), (&want.ids, want.finish), "{what}");
-                    let columns = [(&got.log_probs, &want.log_probs), (&got.rollout_log_probs, &want.rollout_log_probs)];
+                for (got, expected) in got.iter().zip(&expected) {
+                    let label = format!("{family}, {sequences} together, {sampling:?}, enforce_eager={enforce_eager}");
+                    assert_eq!((&got.ids, got.finish), (&expected.ids, expected.finish), "{label}");
+                    let columns = [(&got.log_probs, &expected.log_probs), (&got.rollout_log_probs, &expected.rollout_log_probs)];
                     let close = |(a, b): (&f32, &f32)| (a - b).abs() < 2e-5 * (1.0 + b.abs());
-                    assert!(columns.iter().all(|(a, b)| a.iter().zip(*b).all(close)), "{what}: {columns:?}");
+                    assert!(columns.iter().all(|(a, b)| a.iter().zip(*b).all(close)), "{label}: {columns:?}");
                 }
             }
         }

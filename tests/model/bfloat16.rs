@@ -100,13 +100,13 @@ fn passes_may_share_what_they_cast() {
     {
         for checkpointing in [false, true] {
             let model = model.clone().computing(true, checkpointing).trainable();
-            let want = backward(&model, &model);
+            let expected = backward(&model, &model);
             let (passes, reference) = (model.for_passes(), model.inference());
             for _ in 0..2 {
                 let got = backward(&passes, &reference);
-                assert_eq!(got.0, want.0, "{name}");
-                assert_eq!(got.1.0.len(), want.1.0.len(), "{name}");
-                for (parameter, gradient) in &want.1.0 {
+                assert_eq!(got.0, expected.0, "{name}");
+                assert_eq!(got.1.0.len(), expected.1.0.len(), "{name}");
+                for (parameter, gradient) in &expected.1.0 {
                     let difference = (got.1.0[parameter].clone() - gradient.clone()).abs().max().into_scalar::<f32>();
                     assert_eq!(difference, 0.0, "{name} {parameter}");
                 }

@@ -118,9 +118,9 @@ fn the_device_does_no_more_than_budgeted() {
     }
     let mut again = Command::new(std::env::current_exe().unwrap());
     let again = again.args([TEST, "--exact", "--nocapture", "--test-threads=1"]).env(ALONE, "1").output().unwrap();
-    let said = [again.stdout, again.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-    println!("{}", said[0]);
-    assert!(again.status.success(), "{}", said.concat());
+    let messages = [again.stdout, again.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    println!("{}", messages[0]);
+    assert!(again.status.success(), "{}", messages.concat());
 }
 
 /// The counts that exceed their budgets.
@@ -128,19 +128,19 @@ fn the_device_does_no_more_than_budgeted() {
 struct Over(Vec<String>);
 
 impl Over {
-    fn hold(&mut self, what: &str, count: u64) {
-        let (_, most) = BUDGETS.iter().find(|(name, _)| *name == what).unwrap_or_else(|| panic!("no budget for {what}"));
-        println!("{what:<60} | {count:>5} of {most}");
+    fn hold(&mut self, label: &str, count: u64) {
+        let (_, most) = BUDGETS.iter().find(|(name, _)| *name == label).unwrap_or_else(|| panic!("no budget for {label}"));
+        println!("{label:<60} | {count:>5} of {most}");
         if count > *most {
-            self.0.push(format!("{what}: {count}, of {most}"));
+            self.0.push(format!("{label}: {count}, of {most}"));
         }
     }
 
     /// Repeated work has the same counts every time.
-    fn differ(&mut self, what: &str, counts: [&Counts; 2]) {
+    fn differ(&mut self, label: &str, counts: [&Counts; 2]) {
         let [a, b] = counts.map(|counts| (counts.launches(), counts.allocations));
         if a != b {
-            self.0.push(format!("{what}: launches and allocations {a:?}, another time {b:?}"));
+            self.0.push(format!("{label}: launches and allocations {a:?}, another time {b:?}"));
         }
     }
 }
@@ -223,7 +223,7 @@ fn training(device: &Device, over: &mut Over) {
         let norm = count(device, || assert!(gradients.norm() > 0.0));
         let update = count(device, || assert!(learner.update(gradients, 1e-3).unwrap().applied));
         if number == 3 {
-            [&first, &further, &norm, &update].into_iter().zip(WORK).for_each(|(counts, what)| counts.print(what));
+            [&first, &further, &norm, &update].into_iter().zip(WORK).for_each(|(counts, label)| counts.print(label));
             over.hold("blocking reads of a micro-batch", first.reads.max(further.reads) as u64);
             over.hold("launches of a gradient's norm", norm.launches());
             over.hold("blocking reads of an update", update.reads as u64);
@@ -237,14 +237,14 @@ fn training(device: &Device, over: &mut Over) {
         [count(device, || pass(&learner.model)), count(device, || micro_batch(&learner.model, None, &mut Gradients::default()))]
     };
     let [two, four] = [&learner, &deep].map(counts);
-    for (what, [two, four]) in [("pass without gradient", [&two[0], &four[0]]), ("micro-batch", [&two[1], &four[1]])] {
+    for (label, [two, four]) in [("pass without gradient", [&two[0], &four[0]]), ("micro-batch", [&two[1], &four[1]])] {
         let layers = four.clone().without(two);
-        layers.print(&format!("{what}: for two layers of them"));
-        over.hold(&format!("launches of a layer in a {what}"), layers.launches().div_ceil(2));
-        over.hold(&format!("launches outside the layers in a {what}"), two.clone().without(&layers).launches());
+        layers.print(&format!("{label}: for two layers of them"));
+        over.hold(&format!("launches of a layer in a {label}"), layers.launches().div_ceil(2));
+        over.hold(&format!("launches outside the layers in a {label}"), two.clone().without(&layers).launches());
     }
-    for (what, (last, before)) in WORK.into_iter().zip(updates[3].iter().zip(&updates[2])) {
-        over.differ(what, [last, before]);
+    for (label, (last, before)) in WORK.into_iter().zip(updates[3].iter().zip(&updates[2])) {
+        over.differ(label, [last, before]);
     }
     // The comparison reads with the statistics; before that, matmuls for new shapes are chosen.
     let reference = learner.model.frozen();
@@ -252,10 +252,10 @@ fn training(device: &Device, over: &mut Over) {
         ("by the divergence", ComparisonTarget::Model(&reference, Divergence::ReverseKl)),
         ("with all tokens", ComparisonTarget::Uniform),
     ];
-    for (what, comparison) in compared {
+    for (label, comparison) in compared {
         let [_, counts] =
             [0, 1].map(|_| count(device, || micro_batch(&learner.model, Some(comparison), &mut Gradients::default())));
-        counts.print(&format!("micro-batch that is compared {what}"));
+        counts.print(&format!("micro-batch that is compared {label}"));
         over.hold("blocking reads of a micro-batch", counts.reads as u64);
     }
 }

@@ -55,11 +55,11 @@ fn what_a_later_run_has_replaced_is_known() {
     let dir = tempfile::tempdir().unwrap();
     let mut checkpoints = Checkpoints::new(dir.path(), None).unwrap();
     let [_, _, last] = [2, 4, 5].map(|step| save(&mut checkpoints, step));
-    let there = |checkpoints: &Checkpoints| [2, 3, 4, 5].map(|step| checkpoints.is_followed_by(step, &last));
-    assert_eq!(there(&checkpoints), [true, false, true, true]);
+    let saved = |checkpoints: &Checkpoints| [2, 3, 4, 5].map(|step| checkpoints.is_followed_by(step, &last));
+    assert_eq!(saved(&checkpoints), [true, false, true, true]);
     // A run that was reset to step 2 reaches step 4 again.
     save(&mut checkpoints, 4);
-    assert_eq!(there(&checkpoints), [true, false, false, true]);
+    assert_eq!(saved(&checkpoints), [true, false, false, true]);
 }
 
 #[test]

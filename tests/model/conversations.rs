@@ -109,13 +109,13 @@ fn converse(model: &CausalLm, mut engine: NativeEngine, delay: fn(usize, usize) 
 }
 
 /// Asserts that episodes are equal. Log-probabilities are compared only where rows do not depend on their neighbours.
-fn assert_same(mut got: Vec<Episode>, want: &[Episode], what: &str) {
-    assert_eq!(got.len(), want.len(), "{what}");
-    for (got, want) in got.iter_mut().zip(want) {
-        assert!(is_same(&got.log_probs, &want.log_probs), "{what}: {:?}, not {:?}", got.log_probs, want.log_probs);
-        (got.log_probs, got.rollout_log_probs) = (want.log_probs.clone(), want.rollout_log_probs.clone());
+fn assert_same(mut got: Vec<Episode>, expected: &[Episode], label: &str) {
+    assert_eq!(got.len(), expected.len(), "{label}");
+    for (got, expected) in got.iter_mut().zip(expected) {
+        assert!(is_same(&got.log_probs, &expected.log_probs), "{label}: {:?}, not {:?}", got.log_probs, expected.log_probs);
+        (got.log_probs, got.rollout_log_probs) = (expected.log_probs.clone(), expected.rollout_log_probs.clone());
     }
-    assert_eq!(got, want, "{what}");
+    assert_eq!(got, expected, "{label}");
 }
 
 #[test]

@@ -72,10 +72,10 @@ impl Counts {
     }
 
     /// Prints a line of a table and, with BURNISH_KERNELS, the kernels.
-    pub fn print(&self, what: &str) {
+    pub fn print(&self, label: &str) {
         let (launches, uploads) = (self.launches(), self.uploads());
         println!(
-            "{what:<60} | {launches:>5} launches | {:>2} reads | {uploads:>3} uploads | {:>4} allocations | {:>8} bytes",
+            "{label:<60} | {launches:>5} launches | {:>2} reads | {uploads:>3} uploads | {:>4} allocations | {:>8} bytes",
             self.reads, self.allocations, self.bytes
         );
         if std::env::var_os("BURNISH_KERNELS").is_some() {

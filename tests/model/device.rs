@@ -50,13 +50,13 @@ pub fn cases<T>(all: impl IntoIterator<Item = T>, few: usize) -> impl Iterator<I
 
 /// Returns true if the values are equal though they were computed with different neighbouring rows. On the CPU, where rows do not
 /// depend on each other, this means bitwise; on a GPU, whose kernels depend on the number of rows, within 1e-5.
-pub fn is_same(got: &[f32], want: &[f32]) -> bool {
+pub fn is_same(got: &[f32], expected: &[f32]) -> bool {
     let same = |a: f32, b: f32| if on_cpu() { a.to_bits() == b.to_bits() } else { (a - b).abs() <= 1e-5 * (1.0 + b.abs()) };
-    got.len() == want.len() && got.iter().zip(want).all(|(a, b)| same(*a, *b))
+    got.len() == expected.len() && got.iter().zip(expected).all(|(a, b)| same(*a, *b))
 }
 
 /// Asserts [`is_same`].
 #[track_caller]
-pub fn assert_same(what: &str, got: &[f32], want: &[f32]) {
-    assert!(is_same(got, want), "{what}: {got:?}, not {want:?}");
+pub fn assert_same(label: &str, got: &[f32], expected: &[f32]) {
+    assert!(is_same(got, expected), "{label}: {got:?}, not {expected:?}");
 }

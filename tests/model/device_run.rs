@@ -80,16 +80,19 @@ fn bytes_in_use(device: &Device) -> u64 {
 #[test]
 fn training_steps_are_those_of_the_cpu_and_leave_no_memory_behind() {
     let Some(device) = named_device("training as on the CPU") else { return };
-    let (mut here, mut there) = (learner(&Device::flex()), learner(&device));
+    let (mut on_cpu, mut on_gpu) = (learner(&Device::flex()), learner(&device));
     let mut bytes = Vec::new();
     for number in 1..=20 {
-        let (ids, norm) = step(&mut there, number);
+        let (ids, norm) = step(&mut on_gpu, number);
         bytes.push(bytes_in_use(&device));
         if number <= 3 {
-            let (want, want_norm) = step(&mut here, number);
-            println!("step {number}: gradient norm {norm}, on the CPU {want_norm}; {} bytes", bytes.last().unwrap());
-            assert_eq!(ids, want, "the tokens of step {number}");
-            assert!((norm - want_norm).abs() <= 1e-5 * want_norm, "step {number}: norm {norm}, on the CPU {want_norm}");
+            let (expected, expected_norm) = step(&mut on_cpu, number);
+            println!("step {number}: gradient norm {norm}, on the CPU {expected_norm}; {} bytes", bytes.last().unwrap());
+            assert_eq!(ids, expected, "the tokens of step {number}");
+            assert!(
+                (norm - expected_norm).abs() <= 1e-5 * expected_norm,
+                "step {number}: norm {norm}, on the CPU {expected_norm}"
+            );
         }
     }
     assert!(bytes[0] > 0, "nothing lies on the device");
@@ -99,7 +102,7 @@ fn training_steps_are_those_of_the_cpu_and_leave_no_memory_behind() {
 #[test]
 fn every_way_of_sampling_draws_what_the_cpu_draws() {
     let Some(device) = named_device("sampling as on the CPU") else { return };
-    let (here, there) = (model(&Device::flex()), model(&device));
+    let (on_cpu, on_gpu) = (model(&Device::flex()), model(&device));
     let all = Sampling { max_tokens: 12, ..Sampling::PLAIN };
     for sampling in [
         Sampling { temperature: 0.8, ..all },
@@ -109,11 +112,11 @@ fn every_way_of_sampling_draws_what_the_cpu_draws() {
         Sampling { repetition_penalty: 1.2, presence_penalty: 0.4, frequency_penalty: 0.3, ..all },
         Sampling { temperature: 0.0, frequency_penalty: 1.5, ..all },
     ] {
-        for (got, want) in generate(&there, sampling, 0).iter().zip(generate(&here, sampling, 0)) {
-            assert_eq!(got.ids, want.ids, "{sampling:?}");
-            let columns = [(&got.log_probs, &want.log_probs), (&got.rollout_log_probs, &want.rollout_log_probs)];
-            for (got, want) in columns.into_iter().flat_map(|(got, want)| got.iter().zip(want)) {
-                assert!((got - want).abs() <= 1e-5 * (1.0 + want.abs()), "{sampling:?}: {got}, on the CPU {want}");
+        for (got, expected) in generate(&on_gpu, sampling, 0).iter().zip(generate(&on_cpu, sampling, 0)) {
+            assert_eq!(got.ids, expected.ids, "{sampling:?}");
+            let columns = [(&got.log_probs, &expected.log_probs), (&got.rollout_log_probs, &expected.rollout_log_probs)];
+            for (got, expected) in columns.into_iter().flat_map(|(got, expected)| got.iter().zip(expected)) {
+                assert!((got - expected).abs() <= 1e-5 * (1.0 + expected.abs()), "{sampling:?}: {got}, on the CPU {expected}");
             }
         }
     }

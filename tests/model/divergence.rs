@@ -77,11 +77,11 @@ fn divergence(student: &Logits, compared: Compared, weights: &[f64]) -> (TokenSt
     (stats.tokens, d.into_data().iter::<f64>().collect())
 }
 
-fn near(what: &str, got: &[f64], want: &[f64], tolerance: f64) {
-    assert_eq!(got.len(), want.len(), "{what}");
-    let scale = want.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
-    for (i, (got, want)) in got.iter().zip(want).enumerate() {
-        assert!((got - want).abs() <= tolerance * scale, "{what} {i}: {got}, not {want} (the largest is {scale})");
+fn near(label: &str, got: &[f64], expected: &[f64], tolerance: f64) {
+    assert_eq!(got.len(), expected.len(), "{label}");
+    let scale = expected.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+    for (i, (got, expected)) in got.iter().zip(expected).enumerate() {
+        assert!((got - expected).abs() <= tolerance * scale, "{label} {i}: {got}, not {expected} (the largest is {scale})");
     }
 }
 
@@ -231,7 +231,7 @@ fn both_bodies_agree_with_plain_autodiff() {
         let ids = Tensor::<2, Int>::from_data(TensorData::new(ids, [n, k]), &dev);
         let kinds = dense.iter().filter(|_| k == v).map(|&kind| Some(kind)).chain([None]);
         for divergence in kinds {
-            let (want, d_hidden, d_w) = plainly(divergence, &ids);
+            let (expected, d_hidden, d_w) = plainly(divergence, &ids);
             for dtype in [FloatDType::F32, FloatDType::F64] {
                 let [hid, wt] = [&hidden, &w].map(|x| x.clone().inner().cast(dtype));
                 let [hid_teacher, wt_teacher] = [&hidden_teacher, &w_teacher].map(|x| x.clone().cast(dtype));
@@ -244,10 +244,10 @@ fn both_bodies_agree_with_plain_autodiff() {
                 let mut dw = Tensor::<2>::zeros([v, h], &plain).cast(dtype);
                 let dh = head_backward(policy, &vec![0; n], &stats, &grads, Some(compared), Some(&mut dw));
                 let host = |x: Tensor<2>| x.cast(FloatDType::F64).into_data().iter::<f64>().collect::<Vec<_>>();
-                let what = format!("{divergence:?} k {k} {dtype:?}");
-                near(&what, &wide(&stats.tokens.full_kl), &host(want.clone()), 1e-5);
-                near(&format!("{what} d hidden"), &host(dh), &host(d_hidden.clone()), 1e-5);
-                near(&format!("{what} d w"), &host(dw), &host(d_w.clone()), 1e-5);
+                let label = format!("{divergence:?} k {k} {dtype:?}");
+                near(&label, &wide(&stats.tokens.full_kl), &host(expected.clone()), 1e-5);
+                near(&format!("{label} d hidden"), &host(dh), &host(d_hidden.clone()), 1e-5);
+                near(&format!("{label} d w"), &host(dw), &host(d_w.clone()), 1e-5);
             }
         }
         // The other body finds the same tokens.
@@ -271,8 +271,11 @@ fn a_small_divergence_is_not_lost() {
         assert_eq!(equal.full_kl, [0.0], "β {beta}");
         assert!(d.iter().all(|&d| d == 0.0), "β {beta}");
         let (small, _) = divergence(&x, Compared::Head(y.head(), kind), &[1.0]);
-        let (want, _) = divergence(&x64, Compared::Head(y64.head(), kind), &[1.0]);
-        assert!(want.full_kl[0] < 1e-4 && (small.full_kl[0] / want.full_kl[0] - 1.0).abs() < 5e-3, "{small:?} {want:?}");
+        let (expected, _) = divergence(&x64, Compared::Head(y64.head(), kind), &[1.0]);
+        assert!(
+            expected.full_kl[0] < 1e-4 && (small.full_kl[0] / expected.full_kl[0] - 1.0).abs() < 5e-3,
+            "{small:?} {expected:?}"
+        );
     }
 }
 
@@ -312,10 +315,10 @@ fn padding_of_a_vocabulary_takes_no_part() {
             [&stats.log_prob, &stats.entropy, &stats.full_kl, &stats.sum_pi_squared].map(Clone::clone).concat()
         };
         assert!(is_same(&columns(&again), &columns(&stats)) && again.is_top1 == stats.is_top1, "{again:?}, not {stats:?}");
-        for (name, want) in &gradients.0 {
-            let [want, all] = [want, &others.0[name]].map(|g| g.clone().into_data().iter::<f32>().collect::<Vec<_>>());
-            let length = want.len();
-            assert!(is_same(&all[..length], &want), "{name}");
+        for (name, expected) in &gradients.0 {
+            let [expected, all] = [expected, &others.0[name]].map(|g| g.clone().into_data().iter::<f32>().collect::<Vec<_>>());
+            let length = expected.len();
+            assert!(is_same(&all[..length], &expected), "{name}");
             assert!(all[length..].iter().all(|&d| d == 0.0), "{name}: padding has a gradient");
         }
     }
@@ -333,9 +336,9 @@ fn uniform_is_a_teacher_of_equal_logits() {
     for dtype in bodies() {
         let (x, flat) = (Logits::new(&all, 1.0, dtype), Logits::new(&vec![vec![0.0; v]; n], 1.0, dtype));
         let (stats, d) = divergence(&x, Compared::Uniform, &weights);
-        let (want, want_d) = divergence(&x, Compared::Head(flat.head(), Divergence::CrossEntropy), &weights);
-        near(&format!("{dtype:?}"), &wide(&stats.full_kl), &wide(&want.full_kl), 1e-6);
-        near(&format!("{dtype:?} gradient"), &d, &want_d, 1e-6);
+        let (expected, expected_d) = divergence(&x, Compared::Head(flat.head(), Divergence::CrossEntropy), &weights);
+        near(&format!("{dtype:?}"), &wide(&stats.full_kl), &wide(&expected.full_kl), 1e-6);
+        near(&format!("{dtype:?} gradient"), &d, &expected_d, 1e-6);
         assert_eq!(head_stats(x.head(), &targets, None).tokens.is_top1, [true, false, true, false, true], "{dtype:?}");
     }
 }

@@ -77,9 +77,9 @@ fn full_weights_in_any_type_and_in_shards() {
     let halves = tensors(&at("bf16"));
     assert_eq!(halves.keys().collect::<Vec<_>>(), whole.keys().collect::<Vec<_>>());
     for (name, (dtype, shape, values)) in &halves {
-        let (_, want_shape, want) = &whole[name];
+        let (_, want_shape, expected) = &whole[name];
         assert_eq!((dtype, shape), (&Dtype::BF16, want_shape));
-        assert!(values.iter().zip(want).all(|(x, want)| *x == bf16::from_f32(*want).to_f32()), "{name}");
+        assert!(values.iter().zip(expected).all(|(x, expected)| *x == bf16::from_f32(*expected).to_f32()), "{name}");
     }
     // transformers' layout: numbered files, none above the limit (except for their headers), and an index with the total size.
     let index = json(at("bf16/model.safetensors.index.json"));
@@ -128,8 +128,8 @@ fn adapters_are_merged_or_kept() {
             let part = find_part(&saved, Some(which)).unwrap();
             export(&part, &weights(Dtype::F32, "float32", 1 << 30), &at(which), "name").unwrap();
             model.model.save(&at("memory")).unwrap();
-            let (merged, want) = (tensors(&at(which)), tensors(&at("memory")));
-            assert!(merged == want, "{name} {which}: {:?}, in memory {:?}", merged.keys(), want.keys());
+            let (merged, expected) = (tensors(&at(which)), tensors(&at("memory")));
+            assert!(merged == expected, "{name} {which}: {:?}, in memory {:?}", merged.keys(), expected.keys());
         }
 
         // The base model was moved.

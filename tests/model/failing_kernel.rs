@@ -22,11 +22,11 @@ fn a_kernel_that_fails_ends_the_process_with_a_sentence() {
     }
     let mut again = Command::new(std::env::current_exe().unwrap());
     let again = again.args([TEST, "--exact", "--nocapture", "--test-threads=1"]).env(ALONE, "1").output().unwrap();
-    let said = [&again.stdout, &again.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
+    let messages = [&again.stdout, &again.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
     let name = std::env::var(VARIABLE).unwrap();
-    assert_eq!(again.status.code(), Some(1), "{said:?}");
-    assert!(!said[0].contains("continued"), "{}", said[0]);
+    assert_eq!(again.status.code(), Some(1), "{messages:?}");
+    assert!(!messages[0].contains("continued"), "{}", messages[0]);
     for words in [format!("error: {name}"), "a kernel failed".to_owned(), "`trainer devices` lists them".to_owned()] {
-        assert!(said[1].contains(&words), "no `{words}` in: {}", said[1]);
+        assert!(messages[1].contains(&words), "no `{words}` in: {}", messages[1]);
     }
 }

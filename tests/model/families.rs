@@ -105,8 +105,8 @@ fn files_of_other_dtypes_in_shards_or_without_a_prefix() {
     let half = |x: f32| burn::tensor::f16::from_f32(x).to_le_bytes().to_vec();
     write(&at("model.safetensors"), &bare, Dtype::F16, &half);
     let loaded = own(&load(folder.path()).unwrap());
-    let (got, want) = (&loaded["transformer.h.1.attn.c_attn.weight"].1, &whole["transformer.h.1.attn.c_attn.weight"].1);
-    assert!(got.iter().zip(want).all(|(a, b)| (a - b).abs() <= 1e-3 * b.abs().max(0.1)), "float16");
+    let (got, expected) = (&loaded["transformer.h.1.attn.c_attn.weight"].1, &whole["transformer.h.1.attn.c_attn.weight"].1);
+    assert!(got.iter().zip(expected).all(|(a, b)| (a - b).abs() <= 1e-3 * b.abs().max(0.1)), "float16");
 
     // One tensor too many, one too few, and a pickle.
     let error = || format!("{:#}", load(folder.path()).err().unwrap());
@@ -156,13 +156,13 @@ fn golden_rope() {
         let decoder = HfConfig::read(folder.path()).unwrap().decoder().unwrap();
         let Positions::Rotary(rope) = &decoder.positions else { panic!("llama rotates") };
         let kind = &case["rope_parameters"]["rope_type"];
-        let near = |got: f64, want: &Value| {
-            let want = want.as_f64().unwrap();
-            assert!((got - want).abs() <= 1e-6 * want, "{kind}: {got}, transformers has {want}");
+        let near = |got: f64, expected: &Value| {
+            let expected = expected.as_f64().unwrap();
+            assert!((got - expected).abs() <= 1e-6 * expected, "{kind}: {got}, transformers has {expected}");
         };
-        let (got, want) = (rope.inverse_frequencies(decoder.head_dim), case["frequencies"].as_array().unwrap());
-        assert_eq!(got.len(), want.len());
-        got.iter().zip(want).for_each(|(got, want)| near(f64::from(*got), want));
+        let (got, expected) = (rope.inverse_frequencies(decoder.head_dim), case["frequencies"].as_array().unwrap());
+        assert_eq!(got.len(), expected.len());
+        got.iter().zip(expected).for_each(|(got, expected)| near(f64::from(*got), expected));
         near(rope.attention_factor, &case["factor"]);
     }
 }

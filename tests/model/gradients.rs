@@ -98,9 +98,9 @@ fn gradients_do_not_depend_on_the_size_of_a_micro_batch() {
         for cut in cases([Cut::Tokens(30)].into_iter().chain([100, 4, 3, 2, 1].map(Cut::Sequences)), 2) {
             let tolerance = if cut == Cut::Sequences(100) && on_cpu() { 0.0 } else { 1e-5 };
             for (name, g) in gradients(cut) {
-                let want = whole[&name].clone();
-                let scale: f32 = want.clone().abs().max().into_scalar();
-                let error: f32 = (g - want).abs().max().into_scalar();
+                let expected = whole[&name].clone();
+                let scale: f32 = expected.clone().abs().max().into_scalar();
+                let error: f32 = (g - expected).abs().max().into_scalar();
                 assert!(error <= tolerance * scale, "{mode}, {cut:?}, {name}: off by {error}, largest {scale}");
             }
         }
@@ -156,9 +156,9 @@ fn gradients_of_values() {
     };
     let whole = gradients(Cut::Sequences(2));
     for (name, g) in gradients(Cut::Sequences(1)).0 {
-        let want = whole.0[&name].clone();
-        let scale: f32 = want.clone().abs().max().into_scalar();
-        let error: f32 = (g - want).abs().max().into_scalar();
+        let expected = whole.0[&name].clone();
+        let scale: f32 = expected.clone().abs().max().into_scalar();
+        let error: f32 = (g - expected).abs().max().into_scalar();
         assert!(error <= 1e-5 * scale, "{name}: off by {error}, largest {scale}");
     }
     let (norm, bias) = (whole.norm(), whole.0["lm_head.bias"].clone().into_scalar::<f32>());
@@ -220,13 +220,13 @@ fn gradients_of_the_divergence_agree_with_plain_autodiff() {
     plain.add_backward(&model.net, &mut graph);
 
     let kl: Vec<f64> = kl.inner().into_data().try_into_vec().unwrap();
-    let near = |(want, got): (&f64, &f32)| (want - f64::from(*got)).abs() <= 1e-5 * want && *want > 0.1;
+    let near = |(expected, got): (&f64, &f32)| (expected - f64::from(*got)).abs() <= 1e-5 * expected && *expected > 0.1;
     assert!(kl.iter().zip(&values).all(near), "{values:?}, plain {kl:?}");
     assert_eq!(ours.0.keys().collect::<Vec<_>>(), plain.0.keys().collect::<Vec<_>>());
     for (name, g) in ours.0 {
-        let want = plain.0[&name].clone();
-        let scale: f32 = want.clone().abs().max().into_scalar();
-        let error: f32 = (g - want).abs().max().into_scalar();
+        let expected = plain.0[&name].clone();
+        let scale: f32 = expected.clone().abs().max().into_scalar();
+        let error: f32 = (g - expected).abs().max().into_scalar();
         assert!(scale > 0.0 && error <= bound * scale, "{name}: off by {error}, largest {scale}");
     }
 }
@@ -243,7 +243,7 @@ fn statistics_are_the_expectations_of_what_is_sampled() {
     let expectation = |of: &dyn Fn(usize) -> f32| -> f64 {
         ours.log_prob.iter().enumerate().map(|(i, &lp)| f64::from(lp).exp() * f64::from(of(i))).sum()
     };
-    let near = |column: &[f32], want: f64| column.iter().all(|&x| (f64::from(x) - want).abs() <= 1e-5 * want);
+    let near = |column: &[f32], expected: f64| column.iter().all(|&x| (f64::from(x) - expected).abs() <= 1e-5 * expected);
     assert!(near(&ours.full_kl, expectation(&|i| ours.log_prob[i] - theirs.log_prob[i])));
     assert!(near(&ours.sum_pi_squared, expectation(&|i| ours.log_prob[i].exp())));
     assert!(near(&ours.entropy, expectation(&|i| -ours.log_prob[i])));
@@ -342,8 +342,11 @@ fn a_conversation_has_the_gradients_of_its_turns() {
         let stats = |sequence| model.token_stats(&[sequence], 0.7, None);
         let (full, part) = (stats(all), stats(Sequence { sampled: Some(&sampled), ..all }));
         for (t, sampled) in sampled.into_iter().enumerate() {
-            let want = if sampled { (full.log_prob[t], full.entropy[t]) } else { (0.0, 0.0) };
-            assert!((part.log_prob[t] - want.0).abs() < 1e-5 && (part.entropy[t] - want.1).abs() < 1e-5, "{name}, token {t}");
+            let expected = if sampled { (full.log_prob[t], full.entropy[t]) } else { (0.0, 0.0) };
+            assert!(
+                (part.log_prob[t] - expected.0).abs() < 1e-5 && (part.entropy[t] - expected.1).abs() < 1e-5,
+                "{name}, token {t}"
+            );
         }
     }
 }

@@ -51,12 +51,12 @@ fn same<const N: usize>(
         let all = std::iter::once(y.inner()).chain(gradients).map(|x| x.cast(FloatDType::F32));
         all.map(|x| moved(&x, &Device::flex())).collect::<Vec<_>>()
     };
-    let want = run(&plain, &device(), FloatDType::F64);
+    let expected = run(&plain, &device(), FloatDType::F64);
     for (device, dtype) in bodies() {
         let untracked = fused(x.each_ref().map(|x| moved(x, &device).inner().cast(dtype))).cast(FloatDType::F32);
-        close(&format!("{name} {dtype:?} untracked"), moved(&untracked, &Device::flex()), want[0].clone());
-        for (i, (got, want)) in run(&fused, &device, dtype).into_iter().zip(&want).enumerate() {
-            close(&format!("{name} {dtype:?} {i}"), got, want.clone());
+        close(&format!("{name} {dtype:?} untracked"), moved(&untracked, &Device::flex()), expected[0].clone());
+        for (i, (got, expected)) in run(&fused, &device, dtype).into_iter().zip(&expected).enumerate() {
+            close(&format!("{name} {dtype:?} {i}"), got, expected.clone());
         }
     }
 }
@@ -85,8 +85,8 @@ fn activations_are_accurate() {
     let x = Tensor::<2>::from_data(TensorData::new(x, [1, 8001]), &Device::flex());
     for (act, tolerance) in [(Act::Silu, 1e-6), (Act::Gelu, 3e-6), (Act::GeluTanh, 5e-6)] {
         // In the plain forms, 1 + erf and 1 + tanh cancel, so the exact values are computed in f64.
-        let want = plain_act(x.clone().cast(FloatDType::F64), act);
-        let error = (ops::act(x.clone(), act).cast(FloatDType::F64) - want.clone()).abs() / (want.abs() + 1e-30);
+        let expected = plain_act(x.clone().cast(FloatDType::F64), act);
+        let error = (ops::act(x.clone(), act).cast(FloatDType::F64) - expected.clone()).abs() / (expected.abs() + 1e-30);
         let error: f64 = error.max().into_scalar();
         assert!(error < tolerance, "{act:?}: {error}");
     }
@@ -240,9 +240,9 @@ fn several_operations_in_one_kernel() {
             let norm = fused::FusedNorm { weight: weight.clone(), bias: bias.clone(), eps: 1e-5, offset };
             for y in [None, Some(&y)] {
                 let (sum, normed) = fused::norm_of_sum(&x, y, &norm, FloatDType::F32).unwrap();
-                let want = y.map_or(x.clone(), |y| x.clone() + y.clone());
-                close("sum", sum, want.clone());
-                close("norm of a sum", normed, plain(want));
+                let expected = y.map_or(x.clone(), |y| x.clone() + y.clone());
+                close("sum", sum, expected.clone());
+                close("norm of a sum", normed, plain(expected));
             }
         }
     }
@@ -266,14 +266,14 @@ fn several_operations_in_one_kernel() {
                 Some(bias) => product + bias.clone().unsqueeze(),
                 None => product,
             };
-            let mut want: Tensor<3> = product.reshape([n, counts[part], d]);
+            let mut expected: Tensor<3> = product.reshape([n, counts[part], d]);
             if let Some(weight) = weights.get(part).cloned().flatten() {
-                want = ops::rms_norm(want, weight, 1e-6, 0.5);
+                expected = ops::rms_norm(expected, weight, 1e-6, 0.5);
             }
             if let Some((cos, sin)) = rotation.as_ref().filter(|_| part < 2) {
-                want = ops::rope(want, cos.clone(), sin.clone());
+                expected = ops::rope(expected, cos.clone(), sin.clone());
             }
-            close(&format!("part {part} of {sizes:?}"), got.flatten(1, 2), want.flatten(1, 2));
+            close(&format!("part {part} of {sizes:?}"), got.flatten(1, 2), expected.flatten(1, 2));
         }
     }
 }
@@ -441,10 +441,10 @@ fn golden_full_kl() {
         let (policy, reference) = (Head { hidden: &x, w: &eye, softcap: None }, Head { hidden: &y, w: &eye, softcap: None });
         let reference = Some(Compared::Head(reference, Divergence::ReverseKl));
         let stats = head_stats(policy, &vec![0; n], reference).tokens;
-        let near = |what: &str, got: &[f32], want: &[f64], least: f64| {
-            for (i, (&got, want)) in got.iter().zip(want).enumerate() {
-                let error = (f64::from(got) - want).abs();
-                assert!(error <= 1e-5 * want.abs().max(least), "{dtype:?} {what} {i}: {got}, torch has {want}");
+        let near = |label: &str, got: &[f32], expected: &[f64], least: f64| {
+            for (i, (&got, expected)) in got.iter().zip(expected).enumerate() {
+                let error = (f64::from(got) - expected).abs();
+                assert!(error <= 1e-5 * expected.abs().max(least), "{dtype:?} {label} {i}: {got}, torch has {expected}");
             }
         };
         // A row almost equal to the reference's has a divergence of 2e-5, which must not be lost in rounding; an equal row has 0.
@@ -454,10 +454,10 @@ fn golden_full_kl() {
         let mut dw = Tensor::<2>::zeros([v, v], &Device::flex()).cast(dtype);
         let d = head_backward(policy, &vec![0; n], &head_stats(policy, &vec![0; n], reference), &g, reference, Some(&mut dw));
         let d: Vec<f32> = (d / temperature).cast(FloatDType::F32).into_data().try_into_vec().unwrap();
-        for (row, want) in rows("d_logits").iter().enumerate() {
+        for (row, expected) in rows("d_logits").iter().enumerate() {
             // A gradient is p times (log-ratio − divergence), and both terms have this size.
             let least = floats(&golden["full_kl"])[row].max(0.1);
-            near(&format!("d logits of row {row}"), &d[row * v..(row + 1) * v], want, least);
+            near(&format!("d logits of row {row}"), &d[row * v..(row + 1) * v], expected, least);
         }
     }
 }

@@ -13,13 +13,13 @@ fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models").join(name)
 }
 
-fn close(what: &str, ours: &Gradients, theirs: &Gradients, tolerance: f32) {
-    assert_eq!(ours.0.keys().collect::<Vec<_>>(), theirs.0.keys().collect::<Vec<_>>(), "{what}");
+fn close(label: &str, ours: &Gradients, theirs: &Gradients, tolerance: f32) {
+    assert_eq!(ours.0.keys().collect::<Vec<_>>(), theirs.0.keys().collect::<Vec<_>>(), "{label}");
     let largest = theirs.0.values().map(|g| g.clone().abs().max().into_scalar::<f32>()).fold(0.0, f32::max);
-    for (name, want) in &theirs.0 {
-        let error: f32 = (ours.0[name].clone() - want.clone()).abs().max().into_scalar();
-        let scale = want.clone().abs().max().into_scalar::<f32>().max(1e-2 * largest);
-        assert!(error <= tolerance * scale, "{what}, {name}: off by {error}, largest {scale}");
+    for (name, expected) in &theirs.0 {
+        let error: f32 = (ours.0[name].clone() - expected.clone()).abs().max().into_scalar();
+        let scale = expected.clone().abs().max().into_scalar::<f32>().max(1e-2 * largest);
+        assert!(error <= tolerance * scale, "{label}, {name}: off by {error}, largest {scale}");
     }
 }
 
@@ -89,9 +89,9 @@ fn logits_after_some_tokens_are_those_of_the_language_model() {
             let log_prob = (0..text.len() - 1).map(|t| if marks.contains(&t) { -1.0 } else { 0.0 }).collect();
             TokenGrads { log_prob, entropy: vec![0.0; text.len() - 1], full_kl: Vec::new() }
         });
-        for what in [Readout::Vocabulary, Readout::Tokens(&all)] {
+        for case in [Readout::Vocabulary, Readout::Tokens(&all)] {
             let (mut gradients, mut next, mut losses) = (Gradients::default(), 0, Vec::new());
-            model.read_backward(&[MarkedSequence { sequence, at: &marks }], what, &mut gradients, |numbers| {
+            model.read_backward(&[MarkedSequence { sequence, at: &marks }], case, &mut gradients, |numbers| {
                 let rows = numbers.chunks_exact(all.len()).flat_map(|row| {
                     let label = StepTarget::Class(text[marks[next] + 1] as usize);
                     next += 1;
@@ -102,9 +102,9 @@ fn logits_after_some_tokens_are_those_of_the_language_model() {
                 rows.collect()
             });
             for (loss, log_prob) in losses.iter().zip(&log_probs) {
-                assert!((loss + f64::from(*log_prob)).abs() < 1e-5, "{name}, {what:?}: {losses:?}, {log_probs:?}");
+                assert!((loss + f64::from(*log_prob)).abs() < 1e-5, "{name}, {case:?}: {losses:?}, {log_probs:?}");
             }
-            close(&format!("{name}, {what:?}"), &gradients, &expected, 1e-4);
+            close(&format!("{name}, {case:?}"), &gradients, &expected, 1e-4);
         }
     }
 }

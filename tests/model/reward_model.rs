@@ -177,20 +177,20 @@ proptest! {
 fn what_tools_said_stays_theirs() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/calculator/model");
     let own = Tokenizer::load(&folder).unwrap();
-    let told = |tokens_only: bool| -> Transcript {
+    let conversation = |tokens_only: bool| -> Transcript {
         let messages = json!([
             {"role": "user", "content": "6*7="}, {"role": "assistant", "content": "?"}, {"role": "tool", "content": "42"},
             {"role": "assistant", "content": "42"}, {"role": "user", "content": "Bye."},
         ]);
-        let told = json!({
+        let conversation = json!({
             "messages": messages, "asked": 1, "tokens_only": tokens_only, "end": "done", "num_turns": 5, "tool_rewards": [],
             "turn_scores": [], "score": null, "extra": {},
         });
-        serde_json::from_value(told).unwrap()
+        serde_json::from_value(conversation).unwrap()
     };
     let rewriting = Rewriting { from: own.clone(), to: own.clone() };
     let say = |role: &str, text: &str| format!("<|im_start|>{role}\n{text}<|im_end|>\n");
     let expected = say("user", "6*7=") + &say("assistant", "?") + &say("tool", "42") + &say("assistant", "42");
-    assert_eq!(rewriting.conversation_ids(&told(false)).unwrap(), own.encode(&expected).unwrap());
-    assert!(rewriting.conversation_ids(&told(true)).unwrap_err().to_string().contains("input_tokenizer=null"));
+    assert_eq!(rewriting.conversation_ids(&conversation(false)).unwrap(), own.encode(&expected).unwrap());
+    assert!(rewriting.conversation_ids(&conversation(true)).unwrap_err().to_string().contains("input_tokenizer=null"));
 }

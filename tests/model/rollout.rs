@@ -70,12 +70,12 @@ fn generate_by(
 }
 
 /// Asserts that responses are equal, and their log-probabilities where rows do not depend on their neighbours.
-fn assert_same(what: &str, got: &[Response], want: &[Response]) {
-    assert_eq!(got.len(), want.len(), "{what}");
-    for (got, want) in got.iter().zip(want) {
-        assert_eq!((&got.ids, got.finish), (&want.ids, want.finish), "{what}");
-        let columns = [(&got.log_probs, &want.log_probs), (&got.rollout_log_probs, &want.rollout_log_probs)];
-        assert!(columns.iter().all(|(got, want)| is_same(got, want)), "{what}: {columns:?}");
+fn assert_same(label: &str, got: &[Response], expected: &[Response]) {
+    assert_eq!(got.len(), expected.len(), "{label}");
+    for (got, expected) in got.iter().zip(expected) {
+        assert_eq!((&got.ids, got.finish), (&expected.ids, expected.finish), "{label}");
+        let columns = [(&got.log_probs, &expected.log_probs), (&got.rollout_log_probs, &expected.rollout_log_probs)];
+        assert!(columns.iter().all(|(got, expected)| is_same(got, expected)), "{label}: {columns:?}");
     }
 }
 

@@ -120,9 +120,9 @@ fn extreme_values_draw_what_they_stand_for() {
                 let greedy = sampling.temperature <= 0.0;
                 assert!(greedy || (before - 1e-3..before + share + 1e-3).contains(&u), "its share begins at {before}: {named}");
                 // log_prob is at temperature 1 for greedy sampling, and -inf for values outside f32.
-                let (got, want) = (f64::from(drawn.log_prob), own[drawn.token as usize]);
-                let is_near = (got - want).abs() <= 1e-4 * want.abs().max(1.0);
-                assert!(is_near || (got <= -1e30 && want <= -1e30), "log-probability {want}: {named}");
+                let (got, expected) = (f64::from(drawn.log_prob), own[drawn.token as usize]);
+                let is_near = (got - expected).abs() <= 1e-4 * expected.abs().max(1.0);
+                assert!(is_near || (got <= -1e30 && expected <= -1e30), "log-probability {expected}: {named}");
             }
         }
     }

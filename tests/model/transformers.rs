@@ -50,10 +50,10 @@ pub fn sequences(golden: &Value) -> Vec<Vec<u32>> {
 }
 
 /// Asserts |a − b| ≤ tolerance · max(1, |b|) for all elements.
-fn close(what: &str, a: &[f32], b: &[f32], tolerance: f32) {
-    assert_eq!(a.len(), b.len(), "{what}");
+fn close(label: &str, a: &[f32], b: &[f32], tolerance: f32) {
+    assert_eq!(a.len(), b.len(), "{label}");
     for (i, (a, b)) in a.iter().zip(b).enumerate() {
-        assert!((a - b).abs() <= tolerance * b.abs().max(1.0), "{what}[{i}]: {a}, transformers has {b}");
+        assert!((a - b).abs() <= tolerance * b.abs().max(1.0), "{label}[{i}]: {a}, transformers has {b}");
     }
 }
 
@@ -74,18 +74,18 @@ fn logits(model: &CausalLm, seq: &[u32]) -> Vec<f32> {
 fn golden_forward_and_greedy() {
     for (name, folder, golden) in models() {
         let model = CausalLm::load(&folder, Init::Pretrained, &device()).unwrap();
-        for (seq, want) in sequences(&golden).iter().zip(golden["sequences"].as_array().unwrap()) {
+        for (seq, expected) in sequences(&golden).iter().zip(golden["sequences"].as_array().unwrap()) {
             let logits = logits(&model, seq);
             let vocab = model.config.vocab_size;
-            close(&format!("{name} first logits"), &logits[..vocab], &floats(&want["logits_first"]), 1e-4);
-            close(&format!("{name} last logits"), &logits[logits.len() - vocab..], &floats(&want["logits_last"]), 1e-4);
+            close(&format!("{name} first logits"), &logits[..vocab], &floats(&expected["logits_first"]), 1e-4);
+            close(&format!("{name} last logits"), &logits[logits.len() - vocab..], &floats(&expected["logits_last"]), 1e-4);
 
             let stats = model.token_stats(&[Sequence::new(&seq[..1], &seq[1..])], 1.0, None);
-            close(&format!("{name} log-probs"), &stats.log_prob, &floats(&want["token_logprobs"]), 1e-4);
-            let entropy = floats(&want["entropy"]);
+            close(&format!("{name} log-probs"), &stats.log_prob, &floats(&expected["token_logprobs"]), 1e-4);
+            let entropy = floats(&expected["entropy"]);
             close(&format!("{name} entropy"), &stats.entropy, &entropy[..entropy.len() - 1], 1e-4);
 
-            let greedy = ids(&want["greedy12"]);
+            let greedy = ids(&expected["greedy12"]);
             let sampling = Sampling { temperature: 0.0, max_tokens: greedy.len(), ..Sampling::default() };
             let request = GenerationRequest {
                 prompts: &[seq],
@@ -133,16 +133,16 @@ fn golden_backward_and_adamw() {
         let loss = supervised(&model, &seqs, &mut gradients);
         close(&format!("{name} loss"), &[loss as f32], &[golden["loss"].as_f64().unwrap() as f32], 1e-4);
         close(&format!("{name} grad norm"), &[gradients.norm() as f32], &[golden["grad_norm"].as_f64().unwrap() as f32], 1e-3);
-        let want = golden["grad_norms"].as_object().unwrap();
+        let expected = golden["grad_norms"].as_object().unwrap();
         // A file may hold several of our parameters as one tensor.
         let mut squares: BTreeMap<String, f64> = BTreeMap::new();
         for (parameter, norm) in gradients.norms() {
             *squares.entry(model.config.place(parameter).name).or_default() += norm * norm;
         }
-        assert_eq!(squares.len(), want.len(), "{name}: parameters with a gradient");
+        assert_eq!(squares.len(), expected.len(), "{name}: parameters with a gradient");
         for (parameter, square) in squares {
-            let (norm, want) = (square.sqrt(), torch(want, &parameter));
-            assert!((norm - want).abs() <= 1e-3 * want, "{name} {parameter}: {norm}, torch has {want}");
+            let (norm, expected) = (square.sqrt(), torch(expected, &parameter));
+            assert!((norm - expected).abs() <= 1e-3 * expected, "{name} {parameter}: {norm}, torch has {expected}");
         }
 
         let step = &golden["adamw_step"];
@@ -160,8 +160,11 @@ fn golden_backward_and_adamw() {
         assert!((after - number("loss_after")).abs() <= 1e-3 * number("loss_after"), "{name} loss after the step: {after}");
         for (parameter, values) in weights::file_tensors(&model.net, &model.config).iter().map(|t| (t.name.clone(), t.values())) {
             let sum: f64 = values.iter().map(|x| x.abs() as f64).sum();
-            let want = torch(step["param_abs_sum"].as_object().unwrap(), &parameter);
-            assert!((sum - want).abs() <= 1e-3 * want, "{name} {parameter} after the step: Σ|w| {sum}, torch has {want}");
+            let expected = torch(step["param_abs_sum"].as_object().unwrap(), &parameter);
+            assert!(
+                (sum - expected).abs() <= 1e-3 * expected,
+                "{name} {parameter} after the step: Σ|w| {sum}, torch has {expected}"
+            );
         }
     }
 }

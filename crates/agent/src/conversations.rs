@@ -203,9 +203,9 @@ impl Turns for Conversations<'_> {
 
     fn arrived(&self, wait: bool) -> Option<Vec<Arrival>> {
         let mut state = self.state();
-        let begun = Instant::now();
-        while !state.gathered && !state.is_over() && begun.elapsed() < GATHERING {
-            state = self.wait(state, GATHERING.saturating_sub(begun.elapsed()));
+        let started = Instant::now();
+        while !state.gathered && !state.is_over() && started.elapsed() < GATHERING {
+            state = self.wait(state, GATHERING.saturating_sub(started.elapsed()));
             state.gathered = state.news.len() == self.loops.len();
         }
         state.gathered = true;

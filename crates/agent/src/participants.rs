@@ -26,7 +26,7 @@ pub trait User: Send {
     ///
     /// # Errors
     /// Errors that end the run, such as an interrupt.
-    fn respond(&mut self, seen: &ConversationView) -> Outcome<UserReply>;
+    fn respond(&mut self, view: &ConversationView) -> Outcome<UserReply>;
 }
 
 /// A reply of a simulated user.

@@ -114,12 +114,13 @@ mod tests {
     fn what_was_written_is_read_again() {
         let text = r#"{"messages":[{"role":"user","content":"2*3"}],"end":"done","num_turns":4,"tool_rewards":["NaN",0.5],
             "turn_scores":[],"score":0.25,"extra":{"environment_reward":0.25}}"#;
-        let told: Transcript = serde_json::from_str(text).unwrap();
-        assert_eq!(serde_json::to_value(&told).unwrap(), serde_json::from_str::<Value>(text).unwrap());
-        assert!(told.verdict().is_some_and(|verdict| verdict.is_ok_and(|score| score == 0.25)));
-        let beside = told.clone().for_reward_functions();
+        let conversation: Transcript = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_value(&conversation).unwrap(), serde_json::from_str::<Value>(text).unwrap());
+        assert!(conversation.verdict().is_some_and(|verdict| verdict.is_ok_and(|score| score == 0.25)));
+        let beside = conversation.clone().for_reward_functions();
         assert!(beside.verdict().is_none() && beside.turn_scores() == [0.25]);
-        let failed = Transcript { end: EndReason::Failed, extra: Map::from_iter([("fault".to_owned(), json!("lost"))]), ..told };
+        let failed =
+            Transcript { end: EndReason::Failed, extra: Map::from_iter([("fault".to_owned(), json!("lost"))]), ..conversation };
         assert!(failed.for_reward_functions().verdict().is_some_and(|verdict| verdict.is_err()));
     }
 }

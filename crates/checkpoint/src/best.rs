@@ -24,9 +24,9 @@ impl Best {
         let reported: Vec<(&str, f64)> = reported.collect();
         let Some((_, value)) = reported.iter().find(|(name, _)| *name == metric) else {
             let names: Vec<&str> = reported.iter().map(|(name, _)| *name).collect();
-            let meant = did_you_mean(metric, names.iter().copied());
+            let suggestion = did_you_mean(metric, names.iter().copied());
             bail!(
-                "trainer.metric_for_best_model names `{metric}`, which validation does not report; it reports {}.{meant}",
+                "trainer.metric_for_best_model names `{metric}`, which validation does not report; it reports {}.{suggestion}",
                 names.join(", ")
             );
         };

@@ -218,12 +218,12 @@ mod tests {
                     let mut before = saved.clone();
                     before.set(&key, Value::Text("another value".into()));
                     let SortedChanges { refused, contents, changes } = sort(&before, &Sources::default(), &now, &parts);
-                    let said = [refused, contents, changes.lines.clone()].concat();
+                    let expected = [refused, contents, changes.lines.clone()].concat();
                     match effect(&key) {
-                        Some(Free(_)) => assert!(said.is_empty(), "{said:?}"),
+                        Some(Free(_)) => assert!(expected.is_empty(), "{expected:?}"),
                         _ => assert!(
-                            said.len() == 1 && said[0].starts_with(&format!("{key}: another value -> ")),
-                            "{key}, {hidden}: {said:?}"
+                            expected.len() == 1 && expected[0].starts_with(&format!("{key}: another value -> ")),
+                            "{key}, {hidden}: {expected:?}"
                         ),
                     }
                     let ignoring = RunFacts { ignored: vec![key.clone()], ..parts.clone() };
@@ -275,9 +275,12 @@ mod tests {
                 let spelled = sort(&before, &sources(&key, "2"), &now, &here);
                 let content = sort(&saved(&now), &sources(&key, "2"), &now, &here);
                 for (SortedChanges { refused, contents, changes }, in_place) in [(&spelled, false), (&content, true)] {
-                    let said = [&refused[..], contents, &changes.lines].concat();
-                    assert!(said.len() == 1 && said[0].starts_with(&format!("{key}: ")), "{key}, in place {in_place}: {said:?}");
-                    assert_eq!(refused.len(), usize::from(matches!(effect(&key), Some(Refused(_)))), "{key}: {said:?}");
+                    let expected = [&refused[..], contents, &changes.lines].concat();
+                    assert!(
+                        expected.len() == 1 && expected[0].starts_with(&format!("{key}: ")),
+                        "{key}, in place {in_place}: {expected:?}"
+                    );
+                    assert_eq!(refused.len(), usize::from(matches!(effect(&key), Some(Refused(_)))), "{key}: {expected:?}");
                     assert_eq!(changes.validation.len(), usize::from(effect(&key) == Some(Validation)), "{key}: {changes:?}");
                 }
             }

@@ -52,9 +52,9 @@ impl Report<'_> {
                 let why = self.choices.absent(key, name).map(|reason| format!(": {reason}")).unwrap_or_default();
                 let message = format!("`{key}` must be one of {}, not `{name}`{why}", allowed.join(", "));
                 let problem = Problem::new(key, message).at(&item.origin);
-                let meant = suggest::did_you_mean(suggest::closest(name, allowed.iter().copied()));
+                let suggestion = suggest::did_you_mean(suggest::closest(name, allowed.iter().copied()));
                 let own = opened.map(|by| format!("to use your own name, set its file: {by}=FILE"));
-                let help: Vec<String> = meant.into_iter().chain(own).collect();
+                let help: Vec<String> = suggestion.into_iter().chain(own).collect();
                 self.problems.push(if help.is_empty() { problem } else { problem.help(help.join(" ")) });
             }
         }

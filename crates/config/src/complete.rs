@@ -16,26 +16,26 @@ pub fn complete(known: &ConfigKind, choices: &Choices, word: &str) -> Result<Vec
     let prefix = ["++", "+", "~"].into_iter().find(|prefix| word.starts_with(prefix)).unwrap_or("");
     let rest = &word[prefix.len()..];
     Ok(match rest.split_once('=') {
-        Some((key, begun)) => {
+        Some((key, typed)) => {
             let values = values(&written, choices, key);
-            values.iter().filter(|value| value.starts_with(begun)).map(|value| format!("{prefix}{key}={value}")).collect()
+            values.iter().filter(|value| value.starts_with(typed)).map(|value| format!("{prefix}{key}={value}")).collect()
         }
         None => keys(&written, prefix, rest).into_iter().map(|key| format!("{prefix}{key}")).collect(),
     })
 }
 
-/// Returns the completions of the partial key `begun` for a command that takes a key without a value.
+/// Returns the completions of the partial key `prefix` for a command that takes a key without a value.
 ///
 /// # Errors
 /// If the built-in files do not compose; tests exclude this.
-pub fn complete_key(known: &ConfigKind, begun: &str) -> Result<Vec<String>, ConfigError> {
+pub fn complete_key(known: &ConfigKind, prefix: &str) -> Result<Vec<String>, ConfigError> {
     // A deletion has no value either.
-    Ok(keys(&known.defaults()?.root, "~", begun))
+    Ok(keys(&known.defaults()?.root, "~", prefix))
 }
 
-/// Returns the keys that begin with `begun`, each up to its next dot. After `+`, which adds a key, only mappings that take any
+/// Returns the keys that begin with `typed`, each up to its next dot. After `+`, which adds a key, only mappings that take any
 /// key are returned.
-fn keys(written: &Node, prefix: &str, begun: &str) -> Vec<String> {
+fn keys(written: &Node, prefix: &str, typed: &str) -> Vec<String> {
     let mut found: Vec<String> = vec![];
     written.walk(&mut |key, node| {
         let end = match &node.value {
@@ -45,12 +45,12 @@ fn keys(written: &Node, prefix: &str, begun: &str) -> Vec<String> {
             _ if prefix == "+" => return,
             _ => "=",
         };
-        let Some(more) = key.strip_prefix(begun) else { return };
+        let Some(more) = key.strip_prefix(typed) else { return };
         if key.match_indices('.').any(|(dot, _)| !is_mapping(written, &key[..dot])) {
             return;
         }
         let shown = match more.find('.') {
-            Some(dot) => format!("{begun}{}", &more[..=dot]),
+            Some(dot) => format!("{typed}{}", &more[..=dot]),
             None => format!("{key}{end}"),
         };
         if !found.contains(&shown) {

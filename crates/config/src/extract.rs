@@ -121,9 +121,9 @@ fn explain(error: &Error, key: &str, tree: &Node, defaults: &Node) -> Problem {
         }
         Kind::UnknownVariant(_, expected) => {
             let text = node.and_then(|node| node.value.plain_text()).unwrap_or_default();
-            let meant = suggest::closest(&text, expected.iter().copied());
+            let suggestion = suggest::closest(&text, expected.iter().copied());
             let problem = Problem::new(key, format!("`{key}` must be one of {}{written}", expected.join(", ")));
-            suggest::did_you_mean(meant).into_iter().fold(problem, Problem::help)
+            suggest::did_you_mean(suggestion).into_iter().fold(problem, Problem::help)
         }
         Kind::InvalidType(_, expected) | Kind::InvalidValue(_, expected) => {
             let problem = Problem::new(key, format!("`{key}` must be {}{written}", readable(expected)));

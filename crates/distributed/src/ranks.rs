@@ -182,22 +182,22 @@ impl Ranks {
         }
         let errors = || all.iter().enumerate().filter_map(|(rank, failure)| Some((rank, failure.as_ref()?)));
         let has_failed = errors().any(|(_, failure)| matches!(failure, RankError::Failed(_)));
-        let told = errors().filter(|(_, failure)| matches!(failure, RankError::Failed(_)) == has_failed);
-        let told = told.map(|(rank, failure)| format!("rank {rank}: {failure}")).collect::<Vec<_>>().join("\n");
-        Err(if has_failed { anyhow!(told) } else { Interrupted(told).into() })
+        let causes = errors().filter(|(_, failure)| matches!(failure, RankError::Failed(_)) == has_failed);
+        let causes = causes.map(|(rank, failure)| format!("rank {rank}: {failure}")).collect::<Vec<_>>().join("\n");
+        Err(if has_failed { anyhow!(causes) } else { Interrupted(causes).into() })
     }
 
     /// Checks that all ranks have the same `own` text.
     ///
     /// # Errors
     /// Names the ranks whose text differs from that of rank 0, and the first line that differs.
-    pub fn same(&self, what: &str, own: &str) -> Result<()> {
+    pub fn same(&self, variable: &str, own: &str) -> Result<()> {
         let all = self.gather(own.to_owned());
         let others: Vec<String> =
             all.iter().enumerate().filter(|(_, other)| **other != all[0]).map(|(rank, _)| rank.to_string()).collect();
         match others.is_empty() {
             true => Ok(()),
-            false => Err(anyhow!("{what} of rank {} differs from that of rank 0{}", others.join(", "), difference(&all))),
+            false => Err(anyhow!("{variable} of rank {} differs from that of rank 0{}", others.join(", "), difference(&all))),
         }
     }
 

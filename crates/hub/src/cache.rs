@@ -1,5 +1,6 @@
 //! A repository in the cache, in the layout of `huggingface_hub`. Its folder is `models--ORG--NAME` or `datasets--ORG--NAME`:
-//! `refs/REVISION` holds a commit, and `snapshots/COMMIT/` has links to the contents, `blobs/CHECKSUM`. Cached files need no request.
+//! `refs/REVISION` holds a commit, and `snapshots/COMMIT/` has links to the contents, `blobs/CHECKSUM`. Cached files need no
+//! request.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
@@ -165,7 +166,7 @@ impl CachedRepo {
 }
 
 fn is_complete(path: &Path, file: &RemoteFile) -> bool {
-    fs::metadata(path).is_ok_and(|there| there.is_file() && there.len() == file.size)
+    fs::metadata(path).is_ok_and(|existing| existing.is_file() && existing.len() == file.size)
 }
 
 #[cfg(test)]

@@ -121,9 +121,9 @@ pub(crate) fn choose(listing: &Listing, name: &HubName, cards: &[CardConfig], pu
         }
     };
     let Some(split) = split else {
-        let wanted = asked.map_or_else(|| purpose.splits()[..2].join(" or "), str::to_owned);
+        let requested = asked.map_or_else(|| purpose.splits()[..2].join(" or "), str::to_owned);
         let example = splits.keys().next().map_or("train", String::as_str);
-        let message = format!("`{}` has no split {wanted}", name.repo);
+        let message = format!("`{}` has no split {requested}", name.repo);
         let help = format!(
             "its splits are {}; name one, as in {}@{}/{config}/{example}",
             known(splits.keys().collect()),

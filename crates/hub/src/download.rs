@@ -90,43 +90,43 @@ fn receive(
     bar: &mut DownloadProgress,
 ) -> Result<(), HubError> {
     let cannot = || format!("cannot write {}", part.display());
-    let mut there = length(part)?;
-    if there > file.size {
+    let mut received = length(part)?;
+    if received > file.size {
         fs::remove_file(part).with_context(cannot)?;
-        there = 0;
+        received = 0;
     }
     let mut out = File::options().create(true).append(true).open(part).with_context(cannot)?;
-    bar.add(there);
-    let counted = &mut there;
+    bar.add(received);
+    let counted = &mut received;
     let result = append(client, name, address, file, &mut out, counted, bar);
     // Each attempt counts from the beginning of the file.
     if result.is_err() {
-        bar.subtract(there);
+        bar.subtract(received);
     }
     result
 }
 
-/// Appends the missing bytes; `there` counts the bytes of the file.
+/// Appends the missing bytes; `received` counts the bytes of the file.
 fn append(
     client: &HubClient,
     name: &HubName,
     address: &str,
     file: &RemoteFile,
     out: &mut File,
-    there: &mut u64,
+    received: &mut u64,
     bar: &mut DownloadProgress,
 ) -> Result<(), HubError> {
-    if *there == file.size {
+    if *received == file.size {
         return Ok(());
     }
-    let response = client.get(name, address, *there)?;
-    if *there == 0 && response.status() == 416 {
+    let response = client.get(name, address, *received)?;
+    if *received == 0 && response.status() == 416 {
         return Err(HubError::permanent(format!("{address} cannot be read from its beginning: the reply has status 416"), ""));
     }
-    if *there > 0 && !continues(&response, *there) {
+    if *received > 0 && !continues(&response, *received) {
         out.set_len(0).context("cannot shorten the file")?;
-        bar.subtract(*there);
-        *there = 0;
+        bar.subtract(*received);
+        *received = 0;
         if response.status() != 200 {
             return Err(HubError::transient(format!("{address} cannot be resumed; it is read from its beginning")));
         }
@@ -136,23 +136,23 @@ fn append(
     loop {
         let read = match body.read(&mut buffer) {
             Ok(read) => read,
-            Err(error) => return Err(HubError::transient(format!("{address} broke off after {}: {error}", size(*there)))),
+            Err(error) => return Err(HubError::transient(format!("{address} broke off after {}: {error}", size(*received)))),
         };
         if read == 0 {
             break;
         }
         // Stop at the listed size: an endless reply never reaches the checksum.
-        if *there + read as u64 > file.size {
+        if *received + read as u64 > file.size {
             let message = format!("{address}: the reply is longer than the file ({})", size(file.size));
             return Err(HubError::permanent(message, ""));
         }
         out.write_all(&buffer[..read]).context("cannot write into the cache")?;
-        *there += read as u64;
+        *received += read as u64;
         bar.add(read as u64);
     }
-    match *there == file.size {
+    match *received == file.size {
         true => Ok(()),
-        false => Err(HubError::transient(format!("{address} ended after {} of {}", size(*there), size(file.size)))),
+        false => Err(HubError::transient(format!("{address} ended after {} of {}", size(*received), size(file.size)))),
     }
 }
 

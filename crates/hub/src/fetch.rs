@@ -88,8 +88,8 @@ impl Hub {
         let snapshot = match snapshot.is_listed || model_files::looks_complete(&snapshot.listing, name, parts, index.as_deref()) {
             true => snapshot,
             false => {
-                let (here, parts) = (&snapshot.listing, parts);
-                let usable = model_files::choose(here, name, parts, index.as_deref()).is_ok();
+                let (own_listing, parts) = (&snapshot.listing, parts);
+                let usable = model_files::choose(own_listing, name, parts, index.as_deref()).is_ok();
                 self.with_listing(name, snapshot, usable)?
             }
         };
@@ -117,7 +117,7 @@ impl Hub {
             // The Hub has converted most data sets in other formats.
             let converted = HubName { revision: Some(CONVERTED.to_owned()), ..name.clone() };
             match self.open(&converted) {
-                Ok(there) => (name, snapshot) = (converted, there),
+                Ok(existing) => (name, snapshot) = (converted, existing),
                 Err(error) if error.kind == HubErrorKind::Permanent => {}
                 Err(error) => return Err(error),
             }
@@ -184,7 +184,7 @@ impl Hub {
         let is_listed = listing.is_some();
         let present = || {
             let file = |path: String| {
-                let size = fs::metadata(repo.snapshot(&commit).join(&path)).map_or(0, |there| there.len());
+                let size = fs::metadata(repo.snapshot(&commit).join(&path)).map_or(0, |existing| existing.len());
                 // This entry never leads to a download, so that its checksum is not used.
                 (path, RemoteFile { size, checksum: Checksum::Git(String::new()) })
             };
@@ -198,12 +198,12 @@ impl Hub {
     }
 
     /// Returns the repository with the Hub's listing. If the Hub cannot be reached and the cached files are `usable`, returns
-    /// `here`.
-    fn with_listing(&self, name: &HubName, here: Snapshot, usable: bool) -> Result<Snapshot, HubError> {
-        match self.ask(name, &here.commit) {
+    /// `own_listing`.
+    fn with_listing(&self, name: &HubName, own_listing: Snapshot, usable: bool) -> Result<Snapshot, HubError> {
+        match self.ask(name, &own_listing.commit) {
             Err(error) if usable && error.kind != HubErrorKind::Permanent => {
                 tracing::warn!("{name}: the cache may lack some files: {}", error.message);
-                Ok(here)
+                Ok(own_listing)
             }
             asked => asked,
         }
@@ -249,8 +249,8 @@ impl Hub {
     /// Returns the files that are not cached.
     fn missing<'a>(&self, snapshot: &'a Snapshot, paths: &'a [String]) -> BTreeMap<&'a str, &'a RemoteFile> {
         let file = |path: &'a String| Some((path.as_str(), snapshot.listing.files.get(path)?));
-        let wanted = paths.iter().filter_map(file);
-        wanted.filter(|(path, file)| !snapshot.repo.has(&snapshot.commit, path, file)).collect()
+        let selected = paths.iter().filter_map(file);
+        selected.filter(|(path, file)| !snapshot.repo.has(&snapshot.commit, path, file)).collect()
     }
 
     /// Downloads the missing files of a commit.
@@ -315,12 +315,12 @@ impl Hub {
 
 /// Returns an error if the disk is too small for a download.
 fn check_space(folder: &Path, bytes: u64) -> Result<(), HubError> {
-    let Some(there) = folder.ancestors().find(|path| path.is_dir()) else { return Ok(()) };
-    let Ok(disk) = statvfs(there) else { return Ok(()) };
+    let Some(existing) = folder.ancestors().find(|path| path.is_dir()) else { return Ok(()) };
+    let Ok(disk) = statvfs(existing) else { return Ok(()) };
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     if free >= bytes.saturating_add(SPARE) {
         return Ok(());
     }
-    let message = format!("the download needs {}, but only {} are free in {}", size(bytes), size(free), there.display());
+    let message = format!("the download needs {}, but only {} are free in {}", size(bytes), size(free), existing.display());
     Err(HubError::permanent(message, "free some space, or set HF_HOME to a folder on another disk"))
 }

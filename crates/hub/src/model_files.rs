@@ -59,10 +59,10 @@ pub(crate) fn is_sharded(listing: &Listing, name: &HubName) -> bool {
 /// If the repository lacks these parts or has them only in an unsupported format.
 pub(crate) fn choose(listing: &Listing, name: &HubName, parts: ModelParts, index: Option<&str>) -> Result<ChosenModel, HubError> {
     let has = |file: &str| listing.files.contains_key(&at(name, file));
-    let there: Vec<&str> = listing.files.keys().map(String::as_str).collect();
+    let names: Vec<&str> = listing.files.keys().map(String::as_str).collect();
     let missing = |what: &str| {
-        let known: Vec<&str> = there.iter().take(12).copied().collect();
-        let rest = if there.len() > known.len() { ", …" } else { "" };
+        let known: Vec<&str> = names.iter().take(12).copied().collect();
+        let rest = if names.len() > known.len() { ", …" } else { "" };
         HubError::permanent(format!("`{name}` {what}"), format!("its files are {}{rest}", known.join(", ")))
     };
     if parts == ModelParts::Adapter {
@@ -81,7 +81,7 @@ pub(crate) fn choose(listing: &Listing, name: &HubName, parts: ModelParts, index
             "is not a model of transformers: it has no config.json"
         }));
     }
-    let small = there.iter().filter(|path| inside(name, path).is_some_and(|file| SMALL.iter().any(|known| fits(known, file))));
+    let small = names.iter().filter(|path| inside(name, path).is_some_and(|file| SMALL.iter().any(|known| fits(known, file))));
     let mut paths: Vec<String> = small.map(ToString::to_string).collect();
     if parts == ModelParts::Tokenizer {
         return if has("tokenizer.json") {
@@ -95,8 +95,8 @@ pub(crate) fn choose(listing: &Listing, name: &HubName, parts: ModelParts, index
         Some(index) => [vec![at(name, INDEX)], shards(index, name, listing)?].concat(),
         None => vec![],
     };
-    let pickle = there.iter().any(|path| inside(name, path).is_some_and(|file| fits("pytorch_model*", file)));
-    let gguf = there.iter().any(|path| path.ends_with(".gguf"));
+    let pickle = names.iter().any(|path| inside(name, path).is_some_and(|file| fits("pytorch_model*", file)));
+    let gguf = names.iter().any(|path| path.ends_with(".gguf"));
     // A cache without a listing may lack the weights.
     let is_readable = !weights.is_empty() || !pickle && !gguf;
     if parts == ModelParts::WithoutWeights || parts == ModelParts::WeightsLater && is_readable {

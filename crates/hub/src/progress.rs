@@ -18,9 +18,9 @@ pub(crate) struct DownloadProgress {
 }
 
 impl DownloadProgress {
-    /// Starts at 0 of `total` bytes. Shows a bar if `wanted` and if stderr is a terminal.
-    pub(crate) fn new(total: u64, wanted: bool) -> Self {
-        let shown = wanted && terminal::has_bar();
+    /// Starts at 0 of `total` bytes. Shows a bar if `is_needed` and if stderr is a terminal.
+    pub(crate) fn new(total: u64, is_needed: bool) -> Self {
+        let shown = is_needed && terminal::has_bar();
         let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(total), target);
         let template = "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes}  {decimal_bytes_per_sec}, {eta} left";

@@ -1,5 +1,5 @@
-//! Pushes a folder to a repository of models on the Hub, as one commit. A repeated push sends no content twice, and its commit leaves
-//! out unchanged files.
+//! Pushes a folder to a repository of models on the Hub, as one commit. A repeated push sends no content twice, and its commit
+//! leaves out unchanged files.
 
 use std::fs;
 use std::path::Path;
@@ -100,8 +100,8 @@ impl Push {
         let files = files_below(folder)?.into_iter().map(|(name, path)| LocalFile::read(name, path));
         let mut files = files.collect::<anyhow::Result<Vec<_>>>()?;
         self.create()?;
-        let there = self.remote_card()?;
-        let kept_card = there.is_some_and(|text| !is_ours(&text)) && files.iter().any(|file| file.name == CARD);
+        let existing = self.remote_card()?;
+        let kept_card = existing.is_some_and(|text| !is_ours(&text)) && files.iter().any(|file| file.name == CARD);
         files.retain(|file| !(kept_card && file.name == CARD));
 
         let mut lines = vec![json!({"key": "header", "value": {"summary": self.target.message, "description": ""}})];
@@ -130,12 +130,12 @@ impl Push {
     fn create(&self) -> Result<(), HubError> {
         let PushTarget { repo, branch, private, .. } = &self.target;
         let (organization, name) = repo.split_once('/').unwrap_or(("", repo));
-        let mut wanted = json!({"name": name, "organization": organization, "type": "model"});
+        let mut description = json!({"name": name, "organization": organization, "type": "model"});
         if *private {
-            wanted["visibility"] = "private".into();
+            description["visibility"] = "private".into();
         }
         let address = self.writer.environment.url("/api/repos/create");
-        self.create_unless_exists(&address, &wanted)?;
+        self.create_unless_exists(&address, &description)?;
         if *private {
             let facts = retrying(ATTEMPTS, true, |_| self.writer.json(repo, &self.writer.get(&self.api(""))?))?;
             if facts.get("private") != Some(&Value::Bool(true)) {
@@ -152,9 +152,9 @@ impl Push {
     }
 
     /// Creates a repository or branch, which may exist already.
-    fn create_unless_exists(&self, address: &str, wanted: &Value) -> Result<(), HubError> {
+    fn create_unless_exists(&self, address: &str, description: &Value) -> Result<(), HubError> {
         retrying(ATTEMPTS, true, |_| {
-            let reply = self.writer.post(address, JSON, wanted.to_string().as_bytes(), &HeaderMap::new())?;
+            let reply = self.writer.post(address, JSON, description.to_string().as_bytes(), &HeaderMap::new())?;
             match reply.status {
                 200..=299 | 409 => Ok(()),
                 _ => Err(self.writer.refusal(self.repo(), &reply)),
@@ -177,11 +177,11 @@ impl Push {
 
     /// Returns the files that differ from the branch, with the upload mode that the Hub asks for.
     fn uploads<'a>(&self, files: &'a [LocalFile]) -> Result<Vec<(&'a LocalFile, UploadMode)>, HubError> {
-        let wanted = files.iter().map(|file| {
+        let description = files.iter().map(|file| {
             let sample = sample(&file.path)?;
             Ok(json!({"path": file.name, "sample": BASE64_STANDARD.encode(sample), "size": file.size}))
         });
-        let body = json!({"files": wanted.collect::<anyhow::Result<Vec<_>>>()?}).to_string();
+        let body = json!({"files": description.collect::<anyhow::Result<Vec<_>>>()?}).to_string();
         let address = self.api(&format!("/preupload/{}", quoted(&self.target.branch)));
         let reply = retrying(ATTEMPTS, true, |_| {
             let reply = self.writer.post(&address, JSON, body.as_bytes(), &HeaderMap::new())?;

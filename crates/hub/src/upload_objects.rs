@@ -177,10 +177,10 @@ fn parts(size: &Value, header: Option<&Value>, total: u64) -> Option<(u64, Vec<S
 /// Returns the headers for an address, without the numeric keys of the parts.
 fn headers(header: Option<&Value>) -> HeaderMap {
     let all = header.and_then(Value::as_object).into_iter().flatten();
-    let wanted = all.filter(|(name, _)| *name != "chunk_size" && name.parse::<u64>().is_err());
+    let steps = all.filter(|(name, _)| *name != "chunk_size" && name.parse::<u64>().is_err());
     let pair =
         |(name, value): (&String, &Value)| Some((name.parse::<HeaderName>().ok()?, HeaderValue::from_str(value.as_str()?).ok()?));
-    wanted.filter_map(pair).collect()
+    steps.filter_map(pair).collect()
 }
 
 /// Returns all files below a folder, sorted by their paths in the repository.

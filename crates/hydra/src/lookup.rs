@@ -100,11 +100,11 @@ pub fn primary(
     let mut known: Vec<String> = own.iter().chain(&standing_in).map(ToString::to_string).collect();
     known.extend(library.recipe_names().map(str::to_owned));
     places.iter().for_each(|place| known.extend(names_in(place, "")));
-    let meant = suggest::did_you_mean(suggest::closest(name, known.iter().map(String::as_str)));
+    let suggestion = suggest::did_you_mean(suggest::closest(name, known.iter().map(String::as_str)));
     let stand_in = &library.stand_in;
     let built_in = format!("{}, {} such as {}{default_name}", own.join(", "), stand_in.pattern, stand_in.files);
     let looked = format!("looked for {}, and the built-in files ({built_in})", tried.join(", "));
-    let help = meant.map_or(looked.clone(), |meant| format!("{meant}\n{looked}"));
+    let help = suggestion.map_or(looked.clone(), |suggestion| format!("{suggestion}\n{looked}"));
     Err(Problem::new("", format!("there is no configuration `{wanted}`")).help(help))
 }
 

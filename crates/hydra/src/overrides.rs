@@ -54,16 +54,16 @@ pub fn parse(text: &str) -> Result<Override, Problem> {
     };
     let (key, package) = name.split_once('@').map_or((name, None), |(key, package)| (key, Some(package.to_string())));
     check_key(name, key, package.as_deref())
-        .map_err(|(fault, help)| Problem::new("", fault.message).at(&position(text, sign.len() + fault.at)).help(help))?;
+        .map_err(|(error, help)| Problem::new("", error.message).at(&position(text, sign.len() + error.at)).help(help))?;
     let start = text.len() - value.map_or(0, str::len);
     let read = |value| {
         let node = grammar::parse_value(value, &origin)?;
-        interpolation::check(&node.value).map_or(Ok(node), |fault| Err(SyntaxError { at: 0, ..fault }))
+        interpolation::check(&node.value).map_or(Ok(node), |error| Err(SyntaxError { at: 0, ..error }))
     };
     let node = value.map(read);
-    let node = node.transpose().map_err(|fault| {
-        let message = format!("the value of `{key}` cannot be read: {}", fault.message);
-        Problem::new(key, message).at(&position(text, start + fault.at))
+    let node = node.transpose().map_err(|error| {
+        let message = format!("the value of `{key}` cannot be read: {}", error.message);
+        Problem::new(key, message).at(&position(text, start + error.at))
     })?;
     Ok(Override { operation, key: key.to_string(), package, value: node, origin })
 }

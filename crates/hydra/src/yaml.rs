@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
                 let plain = style == ScalarStyle::Plain;
                 let value = if plain { scalar::read_yaml(&text) } else { Ok(Value::Text(text.into_owned())) };
                 let value = value.and_then(|value| match interpolation::check(&value) {
-                    Some(fault) => Err(format!("this `${{…}}` cannot be read: {}", fault.message)),
+                    Some(error) => Err(format!("this `${{…}}` cannot be read: {}", error.message)),
                     None => Ok(value),
                 });
                 (value.map_err(|message| self.problem(at, &message))?, anchor)

@@ -124,7 +124,7 @@ impl Builder<'_> {
         Ok(Norm { weight, bias })
     }
 
-    fn norm_if(&mut self, there: bool, name: &str, len: usize) -> Result<Option<Norm>> {
-        if there { self.norm(name, len).map(Some) } else { Ok(None) }
+    fn norm_if(&mut self, is_present: bool, name: &str, len: usize) -> Result<Option<Norm>> {
+        if is_present { self.norm(name, len).map(Some) } else { Ok(None) }
     }
 }

@@ -196,9 +196,12 @@ mod tests {
         let name = "device_failure::tests::a_failed_kernel_ends_the_process_and_a_failed_thread_does_not";
         let mut child = Command::new(std::env::current_exe().unwrap());
         let output = child.args(["--exact", name, "--nocapture"]).env(CHILD, "1").output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert_eq!(said.matches("error: ").count(), 1, "{said}");
-        assert!(said.contains("error: wgpu:0: a kernel failed: no such type") && said.contains("dtype=float32"), "{said}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{message}");
+        assert_eq!(message.matches("error: ").count(), 1, "{message}");
+        assert!(
+            message.contains("error: wgpu:0: a kernel failed: no such type") && message.contains("dtype=float32"),
+            "{message}"
+        );
     }
 }

@@ -11,8 +11,8 @@ use burn_cubecl::cubecl::config::{CubeClRuntimeConfig, RuntimeConfig};
 pub(super) fn keep_kernels() {
     let sections = CubeClRuntimeConfig::section_file_names().iter().map(|(file, _)| file);
     let files: Vec<&str> = CubeClRuntimeConfig::file_names().iter().chain(sections).copied().collect();
-    let there = |folder: &Path| files.iter().any(|file| folder.join(file).is_file());
-    if std::env::current_dir().is_ok_and(|folder| folder.ancestors().any(there)) {
+    let exists = |folder: &Path| files.iter().any(|file| folder.join(file).is_file());
+    if std::env::current_dir().is_ok_and(|folder| folder.ancestors().any(exists)) {
         return;
     }
     let mut config = CubeClRuntimeConfig::default().override_from_env();

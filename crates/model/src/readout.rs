@@ -28,12 +28,12 @@ pub enum Readout<'a> {
 impl CausalLm {
     /// Reads the head at every mark, in the order of the texts, without gradients. `see` gets the values of consecutive marks,
     /// [marks, values], and is called several times only for a whole vocabulary.
-    pub fn read(&self, marked: &[MarkedSequence], what: Readout, mut see: impl FnMut(&[f32])) {
+    pub fn read(&self, marked: &[MarkedSequence], readout: Readout, mut see: impl FnMut(&[f32])) {
         let layout = Layout::reading(marked);
         if layout.reads() > 0 {
             let hidden = self.predicting_states(&layout);
-            for rows in self.chunks(&hidden, what) {
-                see(&to_host(self.head_rows(&rows, what)));
+            for rows in self.chunks(&hidden, readout) {
+                see(&to_host(self.head_rows(&rows, readout)));
             }
         }
     }
@@ -44,7 +44,7 @@ impl CausalLm {
     pub fn read_backward(
         &self,
         marked: &[MarkedSequence],
-        what: Readout,
+        readout: Readout,
         gradients: &mut Gradients,
         mut loss: impl FnMut(&[f32]) -> Vec<f32>,
     ) {
@@ -54,23 +54,23 @@ impl CausalLm {
         }
         self.through_trunk(&layout, None, gradients, |hidden, gradients| {
             let backward = |rows: Tensor<2>| {
-                let logits = self.head_rows(&rows, what);
+                let logits = self.head_rows(&rows, readout);
                 let host = to_host(logits.clone());
                 let [n, numbers] = logits.dims();
                 let mut d = loss(&host);
-                if let (Some(cap), true) = (self.config.logit_softcap, what != Readout::Labels) {
+                if let (Some(cap), true) = (self.config.logit_softcap, readout != Readout::Labels) {
                     d.iter_mut().zip(&host).for_each(|(d, x)| *d *= 1.0 - (x / cap) * (x / cap));
                 }
-                self.head_rows_backward(rows, what, tensor_from_vec(d, [n, numbers], &self.device), gradients)
+                self.head_rows_backward(rows, readout, tensor_from_vec(d, [n, numbers], &self.device), gradients)
             };
-            Tensor::cat(self.chunks(&hidden, what).into_iter().map(backward).collect(), 0)
+            Tensor::cat(self.chunks(&hidden, readout).into_iter().map(backward).collect(), 0)
         });
     }
 
     /// Cuts the hidden states [n, h] into chunks whose outputs may be held at once.
-    fn chunks(&self, hidden: &Tensor<2>, what: Readout) -> Vec<Tensor<2>> {
+    fn chunks(&self, hidden: &Tensor<2>, readout: Readout) -> Vec<Tensor<2>> {
         let n = hidden.dims()[0];
-        let rows = if what == Readout::Vocabulary { (LOGITS / self.config.vocab_size).max(1) } else { n };
+        let rows = if readout == Readout::Vocabulary { (LOGITS / self.config.vocab_size).max(1) } else { n };
         (0..n).step_by(rows).map(|start| hidden.clone().narrow(0, start, rows.min(n - start))).collect()
     }
 
@@ -79,9 +79,9 @@ impl CausalLm {
     ///
     /// # Panics
     /// If labels are asked of a language model, or tokens of a classifier.
-    pub(super) fn head_rows(&self, hidden: &Tensor<2>, what: Readout) -> Tensor<2> {
-        let w = self.rows_of_head(what);
-        let y = match what {
+    pub(super) fn head_rows(&self, hidden: &Tensor<2>, readout: Readout) -> Tensor<2> {
+        let w = self.rows_of_head(readout);
+        let y = match readout {
             Readout::Vocabulary => hidden.clone().matmul(w.transpose()),
             _ => {
                 let column = |row: usize| (hidden.clone() * w.clone().narrow(0, row, 1)).sum_dim(1);
@@ -91,7 +91,7 @@ impl CausalLm {
         let bias = self.net.lm_head.as_ref().and_then(|head| head.bias.as_ref());
         match (bias, self.config.logit_softcap) {
             (Some(bias), _) => y + bias.val().inner().unsqueeze(),
-            (None, Some(cap)) if what != Readout::Labels => (y / cap).tanh() * cap,
+            (None, Some(cap)) if readout != Readout::Labels => (y / cap).tanh() * cap,
             _ => y,
         }
     }
@@ -101,7 +101,7 @@ impl CausalLm {
     pub(super) fn head_rows_backward(
         &self,
         hidden: Tensor<2>,
-        what: Readout,
+        readout: Readout,
         d: Tensor<2>,
         gradients: &mut Gradients,
     ) -> Tensor<2> {
@@ -109,7 +109,7 @@ impl CausalLm {
         if head.is_require_grad() {
             let d_rows = d.clone().transpose().matmul(hidden);
             let name = if self.net.lm_head.is_some() { HEAD } else { EMBEDDING };
-            match what {
+            match readout {
                 Readout::Tokens(tokens) => {
                     let sum = gradients.take(name, head.dims(), &self.device);
                     let rows: Vec<usize> = tokens.iter().map(|&id| id as usize).collect();
@@ -123,15 +123,15 @@ impl CausalLm {
                 gradients.add(BIAS, sum);
             }
         }
-        d.matmul(self.rows_of_head(what))
+        d.matmul(self.rows_of_head(readout))
     }
 
     /// The rows of the head's matrix that produce the outputs, [values, h].
-    fn rows_of_head(&self, what: Readout) -> Tensor<2> {
+    fn rows_of_head(&self, readout: Readout) -> Tensor<2> {
         let labels = matches!(self.config.head, HeadKind::Classifier { .. });
-        assert_eq!(labels, what == Readout::Labels, "a classifier has labels, a language model has tokens");
+        assert_eq!(labels, readout == Readout::Labels, "a classifier has labels, a language model has tokens");
         let w = self.net.head().val().inner();
-        match what {
+        match readout {
             Readout::Tokens(tokens) => w.select(0, index(tokens.iter().map(|&id| id as usize), &self.device)),
             _ => w,
         }

@@ -234,9 +234,9 @@ impl<'a> Nested<'a> {
         let list = list.context("rope parameters: `short_factor` is missing")?;
         let divisors: Option<Vec<f64>> = list.iter().map(Value::as_f64).collect();
         let divisors = divisors.context("rope parameters: `short_factor` must be a list of numbers")?;
-        let wanted = dims as usize / 2;
-        if divisors.len() != wanted {
-            bail!("rope parameters: `short_factor` has {} values, the heads need {wanted}", divisors.len());
+        let expected = dims as usize / 2;
+        if divisors.len() != expected {
+            bail!("rope parameters: `short_factor` has {} values, the heads need {expected}", divisors.len());
         }
         Ok((RopeScaling::LongRope { divisors, original: original as usize }, attention_factor))
     }

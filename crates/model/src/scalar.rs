@@ -57,14 +57,14 @@ impl CausalLm {
 
     /// Returns the outputs at the marked positions of every text, text after text. They are as independent of the other texts as
     /// [`final_scores`](Self::final_scores).
-    pub fn scores_at(&self, texts: &[(&[u32], &[usize])], what: Readout) -> Vec<f32> {
+    pub fn scores_at(&self, texts: &[(&[u32], &[usize])], readout: Readout) -> Vec<f32> {
         let layout = Layout::apart(texts);
         if layout.reads() == 0 {
             return Vec::new();
         }
         let model = self.frozen();
         let hidden = model.independent_hidden(model.embed(&layout.ids, &layout.packed.positions()), &layout.packed);
-        to_host(self.head_rows(&hidden.select(0, layout.predicting(&self.device)), what))
+        to_host(self.head_rows(&hidden.select(0, layout.predicting(&self.device)), readout))
     }
 
     /// Makes one forward and backward pass of a [`trainable`](CausalLm::trainable) model. `loss` maps the

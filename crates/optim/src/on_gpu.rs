@@ -62,23 +62,23 @@ fn each<T>(net: &Decoder, of: impl FnMut(Tensor<1>) -> T) -> BTreeMap<String, T>
 fn an_update_is_that_of_the_cpu_and_in_place() {
     let Some(device) = any_gpu() else { return };
     let config = AdamWConfig { beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.1 };
-    let (mut here, mut there) = (model(&Device::flex()), model(&device));
+    let (mut cpu, mut gpu) = (model(&Device::flex()), model(&device));
     let [mut on_cpu, mut on_gpu] = [(); 2].map(|()| Optimizer::adamw(config));
     let memory = |t: Tensor<1>| std::ptr::from_ref(t.try_into_primitive::<Cube>().unwrap().handle.memory.descriptor());
     for number in 0..4 {
         // During the second update, the reference model shares the weights; the reference models of the other updates no longer
         // exist.
-        let reference = (number == 1).then(|| there.frozen());
-        let (before, buffers) = (each(&there.net, to_host), each(&there.net, memory));
-        let norms = [update(&mut here, &mut on_cpu, number), update(&mut there, &mut on_gpu, number)];
+        let reference = (number == 1).then(|| gpu.frozen());
+        let (before, buffers) = (each(&gpu.net, to_host), each(&gpu.net, memory));
+        let norms = [update(&mut cpu, &mut on_cpu, number), update(&mut gpu, &mut on_gpu, number)];
         assert!((norms[0] - norms[1]).abs() < 1e-5 * norms[0], "{norms:?}");
         if let Some(reference) = reference {
             assert!(each(&reference.net, to_host) == before, "the reference has changed");
-            assert!(each(&there.net, memory).values().all(|now| buffers.values().all(|then| now != then)));
+            assert!(each(&gpu.net, memory).values().all(|now| buffers.values().all(|then| now != then)));
         } else {
-            assert!(each(&there.net, memory) == buffers, "update {number} is in other buffers");
+            assert!(each(&gpu.net, memory) == buffers, "update {number} is in other buffers");
         }
-        for ((name, a), (_, b)) in each(&here.net, to_host).into_iter().zip(each(&there.net, to_host)) {
+        for ((name, a), (_, b)) in each(&cpu.net, to_host).into_iter().zip(each(&gpu.net, to_host)) {
             assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-5), "{name} after update {number}");
         }
     }

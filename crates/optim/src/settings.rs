@@ -46,20 +46,20 @@ impl OptimizerSettings {
         self.options.get(name).filter(|value| !value.is_null())
     }
 
-    fn wrong(&self, name: &str, what: &str) -> anyhow::Error {
-        anyhow!("`{name}` must be {what}, not {}", self.options[name])
+    fn wrong(&self, name: &str, expected: &str) -> anyhow::Error {
+        anyhow!("`{name}` must be {expected}, not {}", self.options[name])
     }
 
-    /// Returns a number within bounds, which `what` describes.
-    pub(super) fn number(&self, name: &str, default: f64, what: &str, fits: impl Fn(f64) -> bool) -> Result<f64> {
-        Ok(self.optional_number(name, what, fits)?.unwrap_or(default))
+    /// Returns a number within bounds, which `expected` describes.
+    pub(super) fn number(&self, name: &str, default: f64, expected: &str, fits: impl Fn(f64) -> bool) -> Result<f64> {
+        Ok(self.optional_number(name, expected, fits)?.unwrap_or(default))
     }
 
-    /// Returns a number within bounds, which `what` describes, if it is set.
-    pub(super) fn optional_number(&self, name: &str, what: &str, fits: impl Fn(f64) -> bool) -> Result<Option<f64>> {
+    /// Returns a number within bounds, which `expected` describes, if it is set.
+    pub(super) fn optional_number(&self, name: &str, expected: &str, fits: impl Fn(f64) -> bool) -> Result<Option<f64>> {
         let Some(value) = self.given(name) else { return Ok(None) };
         let number = value.as_f64().or_else(|| value.as_str()?.parse().ok()).filter(|number| fits(*number));
-        number.map(Some).ok_or_else(|| self.wrong(name, what))
+        number.map(Some).ok_or_else(|| self.wrong(name, expected))
     }
 
     /// Returns a number from 0 to below 1.

@@ -97,12 +97,12 @@ impl Shards {
     }
 }
 
-/// Returns the allowed position nearest to `wanted` in a parameter; of two equally near positions, the first.
-fn allowed(wanted: usize, size: usize, splits: bool) -> usize {
-    let wanted = wanted.min(size);
-    let before = if splits { wanted / GRAIN * GRAIN } else { 0 };
+/// Returns the allowed position nearest to `requested` in a parameter; of two equally near positions, the first.
+fn allowed(requested: usize, size: usize, splits: bool) -> usize {
+    let requested = requested.min(size);
+    let before = if splits { requested / GRAIN * GRAIN } else { 0 };
     let after = if splits { size.min(before + GRAIN) } else { size };
-    if wanted - before <= after - wanted { before } else { after }
+    if requested - before <= after - requested { before } else { after }
 }
 
 #[cfg(test)]

@@ -79,12 +79,12 @@ impl Worker {
         timeout: Duration,
         interrupt: &Interrupt,
     ) -> Result<WorkerMessage, WorkerError> {
-        let begun = Instant::now();
-        let (mut unsent, mut looked, mut closed) = (message, begun, None);
+        let started = Instant::now();
+        let (mut unsent, mut looked, mut closed) = (message, started, None);
         loop {
             // If the reader is gone, [`Self::is_dead`] finds out.
             unsent = send_available(&mut self.requests, unsent);
-            let left = timeout.saturating_sub(begun.elapsed());
+            let left = timeout.saturating_sub(started.elapsed());
             self.wait(!unsent.is_empty(), left.min(if closed.is_some() { DYING_SLICE } else { SLICE }));
             self.read_replies(MOST_BYTES + columns);
             if let Some(reply) = self.received.take() {
@@ -111,7 +111,7 @@ impl Worker {
                 self.end();
                 return Err(WorkerError::Interrupted(interrupted));
             }
-            if begun.elapsed() >= timeout {
+            if started.elapsed() >= timeout {
                 let place = self.place();
                 self.end();
                 return Err(WorkerError::TimedOut(place));
@@ -167,11 +167,11 @@ impl Worker {
     /// Returns the current position in the user's code, which the worker prints when it receives this signal.
     fn place(&mut self) -> String {
         self.printed.read();
-        let begun = Instant::now();
+        let started = Instant::now();
         if kill_process(self.group, Signal::USR1).is_err() {
             return String::new();
         }
-        while begun.elapsed() < GRACE {
+        while started.elapsed() < GRACE {
             // The worker prints it at once or not at all, so silence after output means that it is complete.
             if self.wait(false, SLICE) && self.printed.trace().is_some() {
                 break;

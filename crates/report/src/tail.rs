@@ -68,7 +68,7 @@ impl Tail {
 
     fn follow(&mut self, start: u64, lines: &mut impl Lines) -> io::Result<()> {
         // A pipe or a device stores no lines, and opening one may block forever.
-        let is_stream = fs::metadata(&self.path).is_ok_and(|there| !there.is_file() && !there.is_dir());
+        let is_stream = fs::metadata(&self.path).is_ok_and(|existing| !existing.is_file() && !existing.is_dir());
         let file = match is_stream {
             true => None,
             false => match File::open(&self.path) {

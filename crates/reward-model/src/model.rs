@@ -26,8 +26,8 @@ impl Rewriting {
     /// # Errors
     /// If the chat template rejects the conversation, or produces no text.
     pub fn ids(&self, messages: &Value, response: &[u32]) -> Result<Vec<u32>> {
-        let said: Vec<u32> = response.iter().copied().filter(|id| !self.from.eos_ids().contains(id)).collect();
-        let answer = json!({"role": "assistant", "content": self.from.decode(&said, false)?});
+        let response_ids: Vec<u32> = response.iter().copied().filter(|id| !self.from.eos_ids().contains(id)).collect();
+        let answer = json!({"role": "assistant", "content": self.from.decode(&response_ids, false)?});
         let mut conversation = messages.as_array().context("a conversation must be a list of messages")?.clone();
         conversation.push(answer);
         self.rendered(conversation)
@@ -71,9 +71,9 @@ impl Judged<'_> {
     /// Returns true if tools or users speak between turns of the model.
     fn has_others(&self) -> bool {
         self.conversation.is_some_and(|conversation| {
-            let said = completion(conversation);
+            let response_ids = completion(conversation);
             let is_model = |message: &Value| message["role"] == "assistant";
-            said.iter().rposition(is_model).is_some_and(|last| !said[..last].iter().all(is_model))
+            response_ids.iter().rposition(is_model).is_some_and(|last| !response_ids[..last].iter().all(is_model))
         })
     }
 }
@@ -149,12 +149,12 @@ impl Reading {
     /// Returns the tokens of a response and the ends of its steps.
     fn step_input(&self, steps: &StepScorer, prompt: &Prompt, response: &[u32]) -> Result<Input> {
         let from = self.rewriting.as_ref().map_or(&steps.tokenizer, |rewriting| &rewriting.from);
-        let said: Vec<u32> = response.iter().copied().filter(|id| !from.eos_ids().contains(id)).collect();
+        let response_ids: Vec<u32> = response.iter().copied().filter(|id| !from.eos_ids().contains(id)).collect();
         let asked = match &self.rewriting {
             Some(rewriting) => rewriting.to.apply_chat_template(&prompt.messages, true, &Map::new())?,
             None => from.decode(&prompt.ids, false)?,
         };
-        let (ids, at) = steps.read(&asked, &from.decode(&said, false)?)?;
+        let (ids, at) = steps.read(&asked, &from.decode(&response_ids, false)?)?;
         let (length, positions) = (ids.len(), self.positions);
         ensure!(
             self.max_length.is_some() || length <= positions,

@@ -27,9 +27,13 @@ fn rewards(on_error: OnError, calls: &Arc<AtomicUsize>) -> Rewards {
 
 #[test]
 fn a_conversation_with_a_verdict_is_not_scored_again_and_a_failed_one_is_no_zero() {
-    let talks = [None, Some(Ok(0.25)), Some(Err("the user hung".to_owned()))].map(TestConversation::new);
+    let conversations = [None, Some(Ok(0.25)), Some(Err("the user hung".to_owned()))].map(TestConversation::new);
     let mut inputs = vec![ScoreInput::default()];
-    inputs.extend(talks.iter().map(|talk| ScoreInput { conversation: Some(talk as &dyn Conversation), ..ScoreInput::default() }));
+    inputs.extend(
+        conversations
+            .iter()
+            .map(|messages| ScoreInput { conversation: Some(messages as &dyn Conversation), ..ScoreInput::default() }),
+    );
     for (on_error, failed) in [(OnError::Abstain, None), (OnError::Value(-1.0), Some(-1.5))] {
         let calls = Arc::new(AtomicUsize::new(0));
         let rewards = rewards(on_error, &calls);
@@ -49,8 +53,8 @@ fn a_conversation_with_a_verdict_is_not_scored_again_and_a_failed_one_is_no_zero
 #[test]
 fn a_failed_conversation_ends_a_run_that_ends_on_errors() {
     let rewards = rewards(OnError::Error, &Arc::default());
-    let talk = TestConversation::new(Some(Err("the user hung".to_owned())));
-    let inputs = [ScoreInput { conversation: Some(&talk), ..ScoreInput::default() }];
+    let messages = TestConversation::new(Some(Err("the user hung".to_owned())));
+    let inputs = [ScoreInput { conversation: Some(&messages), ..ScoreInput::default() }];
     let (failed, pending) =
         (AtomicUsize::new(usize::MAX), |failed: &AtomicUsize| rewards.begin_unless_failed(0, &inputs[0], failed));
     // The same after serialization, as between processes.

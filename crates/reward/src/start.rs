@@ -66,12 +66,18 @@ mod tests {
 
     #[test]
     fn what_a_run_needs_and_does_not_have_is_told_at_its_start() {
-        let told = error(&["openai/gsm8k", "taco"], &[], "");
-        assert!(told.starts_with("the data source \"taco\"") && told.contains("set reward.sandbox_fusion.url"), "{told}");
-        let told = error(&["numina_olympiads"], &[], "ModuleNotFoundError: No module named 'math_verify'");
-        assert!(told.starts_with("the data source \"numina_olympiads\"") && told.ends_with("pip install math-verify"), "{told}");
-        let told = error(&[], &["accuracy_reward"], "no such file");
-        assert!(told.starts_with("the reward function \"accuracy_reward\"") && told.ends_with("no such file"), "{told}");
+        let message = error(&["openai/gsm8k", "taco"], &[], "");
+        assert!(
+            message.starts_with("the data source \"taco\"") && message.contains("set reward.sandbox_fusion.url"),
+            "{message}"
+        );
+        let message = error(&["numina_olympiads"], &[], "ModuleNotFoundError: No module named 'math_verify'");
+        assert!(
+            message.starts_with("the data source \"numina_olympiads\"") && message.ends_with("pip install math-verify"),
+            "{message}"
+        );
+        let message = error(&[], &["accuracy_reward"], "no such file");
+        assert!(message.starts_with("the reward function \"accuracy_reward\"") && message.ends_with("no such file"), "{message}");
         let unasked = Services::start(["openai/gsm8k", "mine"], ["reward_model"], None, || bail!("asked for nothing"));
         assert!(unasked.is_ok_and(|services| services.math_verify.is_none()));
     }

@@ -46,9 +46,9 @@ fn a_reward_model_is_one_of_the_functions_and_the_rule_says_what_is_right() {
     let by_model = score(&alone, "94", &"95".into()).unwrap();
     assert_eq!((by_model.score, by_model.extras), (Some(0.25), vec![]));
     let alone = accurate(&["reward_model".into()], &[]);
-    for (said, truth, acc) in [("95", Value::from("95"), vec![1.0]), ("94", "95".into(), vec![0.0]), ("95", Value::Null, vec![])]
+    for (reply, truth, acc) in [("95", Value::from("95"), vec![1.0]), ("94", "95".into(), vec![0.0]), ("95", Value::Null, vec![])]
     {
-        let combined = score(&alone, said, &truth).unwrap();
+        let combined = score(&alone, reply, &truth).unwrap();
         assert_eq!(combined.score, Some(0.25));
         assert_eq!(combined.extras, acc.iter().map(|acc| ("acc".to_owned(), *acc)).collect::<Vec<_>>());
     }
@@ -102,7 +102,7 @@ fn mistakes_are_named() {
 /// Two functions: one fails on "bad", and one always returns 1.
 #[test]
 fn a_failure_is_what_the_policy_says() {
-    let said = |on_error| {
+    let reply = |on_error| {
         let failing = function("failing", 3.0, |input| match input.solution {
             "bad" => bail!("out of order"),
             _ => Ok(Score::new(2.0)),
@@ -114,16 +114,16 @@ fn a_failure_is_what_the_policy_says() {
         let scores = rewards.complete(&inputs, pending, |i| format!("response {i}"));
         (scores.map(|scores| scores.iter().map(|c| c.score).collect::<Vec<_>>()), rewards.stats.take().exceptions)
     };
-    let (error, _) = said(OnError::Error);
+    let (error, _) = reply(OnError::Error);
     assert_eq!(format!("{:#}", error.unwrap_err()), "response 1: reward function \"failing\": out of order");
     let failing =
         function("failing", 1.0, |input| if input.solution == "bad" { bail!("out of order") } else { Ok(Score::new(2.0)) });
     let inputs = ["good", "bad", "bad", "good"].map(|solution| ScoreInput { solution, ..Default::default() });
     let pending = Rewards::from_functions(vec![failing]).begin_all(&inputs, 1).unwrap();
     assert_eq!(pending.iter().map(PendingScores::failed).collect::<Vec<_>>(), [false, true], "nobody is asked behind a failure");
-    let (abstained, failures) = said(OnError::Abstain);
+    let (abstained, failures) = reply(OnError::Abstain);
     assert_eq!((abstained.unwrap(), failures), (vec![Some(7.0), Some(1.0), Some(1.0)], 2));
-    let (valued, _) = said(OnError::Value(-1.0));
+    let (valued, _) = reply(OnError::Value(-1.0));
     assert_eq!(valued.unwrap(), [Some(7.0), Some(-2.0), Some(-2.0)]);
 }
 

@@ -230,9 +230,9 @@ impl RunInfo {
         self.worked_before + now
     }
 
-    /// Takes over the still valid parts of the record of a run that is resumed after `step` and was last active at `seen`.
-    pub(super) fn resume_from(&mut self, before: Self, step: u64, seen: Option<f64>) {
-        self.worked_before = before.ended.or(seen).map_or(before.worked_before, |until| before.worked(until));
+    /// Takes over the still valid parts of the record of a run that is resumed after `step` and was last active at `last_seen`.
+    pub(super) fn resume_from(&mut self, before: Self, step: u64, last_seen: Option<f64>) {
+        self.worked_before = before.ended.or(last_seen).map_or(before.worked_before, |until| before.worked(until));
         // Values that a damaged record has lost keep their initial values.
         if !before.id.is_empty() {
             self.id = before.id;

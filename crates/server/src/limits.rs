@@ -39,15 +39,15 @@ impl ServerLimits {
 
     /// Returns limits whose connections fit in the process's limit on open files, after raising that limit as far as allowed.
     pub(crate) fn within_open_files(self) -> Self {
-        let wanted = self.connections as u64 + OTHER_FILES;
+        let requested = self.connections as u64 + OTHER_FILES;
         let Rlimit { mut current, maximum } = getrlimit(Resource::Nofile);
-        if current.is_some_and(|current| current < wanted) {
-            let raised = maximum.map_or(wanted, |maximum| maximum.min(wanted));
+        if current.is_some_and(|current| current < requested) {
+            let raised = maximum.map_or(requested, |maximum| maximum.min(requested));
             if setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum }).is_ok() {
                 current = Some(raised);
             }
         }
-        let room = current.map_or(wanted, |current| current.saturating_sub(OTHER_FILES)).max(1);
+        let room = current.map_or(requested, |current| current.saturating_sub(OTHER_FILES)).max(1);
         Self { connections: self.connections.min(usize::try_from(room).unwrap_or(usize::MAX)), ..self }
     }
 }

@@ -25,14 +25,14 @@ pub struct Ending {
     pub exit: Exit,
     interrupt: Interrupt,
     hurried: bool,
-    begun: Instant,
+    started: Instant,
 }
 
 impl Ending {
     /// Creates an ending with the current time.
     pub fn new(exit: Exit, interrupt: &Interrupt) -> Self {
         let hurried = exit == Exit::Interrupted || interrupt.asked();
-        Self { exit, interrupt: interrupt.clone(), hurried, begun: Instant::now() }
+        Self { exit, interrupt: interrupt.clone(), hurried, started: Instant::now() }
     }
 
     /// Creates the ending of a run that was not asked to stop, for tests.
@@ -49,12 +49,12 @@ impl Ending {
             (false, true) => Duration::ZERO,
             (false, false) => patience,
         };
-        at_most.saturating_sub(self.begun.elapsed())
+        at_most.saturating_sub(self.started.elapsed())
     }
 
     /// Returns the time since the run ended.
     pub fn elapsed(&self) -> Duration {
-        self.begun.elapsed()
+        self.started.elapsed()
     }
 }
 

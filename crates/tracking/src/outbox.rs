@@ -186,8 +186,8 @@ impl Outbox {
         let Shared { name, policy, changed, .. } = &*self.shared;
         self.shared.lock().exit = Some(ending.exit);
         changed.notify_all();
-        let mut told = Instant::now();
-        let (mut moved, mut before) = (told, usize::MAX);
+        let mut reported = Instant::now();
+        let (mut moved, mut before) = (reported, usize::MAX);
         let mut state = loop {
             let left = ending.left(policy.whole).min(policy.finish.saturating_sub(moved.elapsed()));
             let state = self.shared.wait(left.min(POLL), |state| state.done);
@@ -198,15 +198,15 @@ impl Outbox {
             if waiting < before {
                 (moved, before) = (Instant::now(), waiting);
             }
-            if told.elapsed() >= REPORT_INTERVAL {
-                told = Instant::now();
-                let what = match waiting {
+            if reported.elapsed() >= REPORT_INTERVAL {
+                reported = Instant::now();
+                let noun = match waiting {
                     0 => "is finishing".to_owned(),
                     1 => "1 row is left to deliver".to_owned(),
                     rows => format!("{rows} rows are left to deliver"),
                 };
                 drop(state);
-                tracing::info!("{name}: {what}; Ctrl-C does not wait for it");
+                tracing::info!("{name}: {noun}; Ctrl-C does not wait for it");
             }
         };
         let waiting = state.rows.len() + state.under_way;
@@ -328,10 +328,10 @@ impl Shared {
     }
 }
 
-fn count(rows: usize, what: &str) -> String {
+fn count(rows: usize, noun: &str) -> String {
     match rows {
-        0 => format!("the end of the run was {what}"),
-        1 => format!("1 row was {what}"),
-        rows => format!("{rows} rows were {what}"),
+        0 => format!("the end of the run was {noun}"),
+        1 => format!("1 row was {noun}"),
+        rows => format!("{rows} rows were {noun}"),
     }
 }

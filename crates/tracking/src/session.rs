@@ -62,20 +62,20 @@ impl TrackedRun {
     }
 
     /// Returns the text that [`Self::remember`] last stored under this name, in this process or an earlier one of the same run.
-    pub fn remembered(&self, what: &str) -> Option<String> {
-        self.memory().remove(what)
+    pub fn remembered(&self, purpose: &str) -> Option<String> {
+        self.memory().remove(purpose)
     }
 
     /// Stores a short text in the run's folder, such as the id that a server gave to the run.
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn remember(&self, what: &str, value: &str) -> Result<()> {
+    pub fn remember(&self, purpose: &str, value: &str) -> Result<()> {
         // Trackers call this from their own threads.
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let mut memory = self.memory();
-        memory.insert(what.to_owned(), value.to_owned());
+        memory.insert(purpose.to_owned(), value.to_owned());
         write_atomic(&self.dir.join(MEMORY), &serde_json::to_vec_pretty(&memory)?)
     }
 

@@ -31,8 +31,8 @@ pub(super) fn find(name: &str) -> Result<ShippedRecipe, CliError> {
     let recipes = shipped();
     recipes.iter().find(|(known, _)| *known == bare).copied().ok_or_else(|| {
         let known = recipes.iter().map(|(known, _)| *known).chain(STARTERS.iter().map(|starter| starter.name));
-        let meant = did_you_mean(bare, known);
-        CliError::Setup(format!("there is no recipe `{name}`.{meant} `trainer recipes` lists them"))
+        let suggestion = did_you_mean(bare, known);
+        CliError::Setup(format!("there is no recipe `{name}`.{suggestion} `trainer recipes` lists them"))
     })
 }
 

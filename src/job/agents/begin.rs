@@ -197,9 +197,9 @@ impl Agents {
         Ok(Box::new(move |mut record: EpisodeRecord| {
             let feedback = match environment.reset(&prompt.columns)? {
                 Ok(feedback) => feedback,
-                Err(fault) => {
+                Err(error) => {
                     record.begin_with(prompt.ids.clone());
-                    record.fault(fault);
+                    record.fault(error);
                     return Ok(Box::new(SingleTurn::new(record, Arc::new(tokenizer))));
                 }
             };

@@ -96,12 +96,12 @@ impl ProgramStarter {
     /// # Errors
     /// If the system lacks a thread or a random value.
     pub(super) fn begin(&self, program: PythonProgram) -> Result<Inbox> {
-        let (api_key, (mut inbox, desk)) = (random_token()?, Inbox::open());
-        self.programs.desks().insert(api_key.clone(), desk.clone());
+        let (api_key, (mut inbox, handle)) = (random_token()?, Inbox::open());
+        self.programs.desks().insert(api_key.clone(), handle.clone());
         let (programs, key) = (self.programs.clone(), api_key.clone());
         inbox.at_end(move || drop(programs.desks().remove(&key)));
         let access = ApiAccess { base_url: self.base_url.clone(), api_key, model: self.programs.model.name.clone() };
-        program.begin(access, &inbox, desk)?;
+        program.begin(access, &inbox, handle)?;
         Ok(inbox)
     }
 }
@@ -112,20 +112,20 @@ impl Programs {
     }
 
     /// Returns the handle of the conversation whose key a request has.
-    fn desk(&self, head: &Parts) -> Result<ProgramHandle, HttpError> {
+    fn handle(&self, head: &Parts) -> Result<ProgramHandle, HttpError> {
         let header = head.headers.get(AUTHORIZATION).and_then(|header| header.to_str().ok());
         let key = header.and_then(|header| header.strip_prefix("Bearer ")).unwrap_or_default();
-        let desk = self.desks().get(key).cloned();
-        desk.ok_or_else(|| {
+        let handle = self.desks().get(key).cloned();
+        handle.ok_or_else(|| {
             let message = "the key belongs to no running conversation: create the client within the function that leads the \
                            conversation, with its api_key";
             HttpError::new(StatusCode::UNAUTHORIZED, message)
         })
     }
 
-    async fn complete(&self, api: Api, desk: &ProgramHandle, body: Bytes) -> HttpReply {
+    async fn complete(&self, api: Api, handle: &ProgramHandle, body: Bytes) -> HttpReply {
         let over = || HttpReply::Error(ApiError::status(400, "the conversation is over"));
-        match desk.ask(api, body.to_vec()) {
+        match handle.ask(api, body.to_vec()) {
             Some(reply) => reply.await.unwrap_or_else(|_| over()),
             None => over(),
         }
@@ -136,13 +136,13 @@ impl Handler for Programs {
     fn admit(&self, head: &Parts) -> Result<(), HttpError> {
         let address = ApiPath::parse(head.uri.path()).ok_or_else(|| not_there(head, ""))?;
         check_method(head, address.methods(), names(address.methods()))?;
-        self.desk(head).map(drop)
+        self.handle(head).map(drop)
     }
 
     async fn answer(self: Arc<Self>, head: Parts, body: Bytes) -> Result<HttpResponse, HttpError> {
-        let desk = self.desk(&head)?;
+        let handle = self.handle(&head)?;
         let sent = match ApiPath::parse(head.uri.path()) {
-            Some(ApiPath::Complete(api)) => self.complete(api, &desk, body).await,
+            Some(ApiPath::Complete(api)) => self.complete(api, &handle, body).await,
             Some(ApiPath::Model(name)) => openai::models(&self.model, Some(&name)).unwrap_or_else(HttpReply::Error),
             _ => HttpReply::Json(self.model.list()),
         };

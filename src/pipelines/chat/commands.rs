@@ -42,9 +42,9 @@ pub(super) fn run(history: &mut ChatHistory, line: &str) -> Option<Result<Next>>
     let rest = line.strip_prefix('/').filter(|rest| !rest.starts_with('/'))?;
     let (name, argument) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
-        let meant = did_you_mean(name, COMMANDS.iter().map(|command| command.name));
+        let suggestion = did_you_mean(name, COMMANDS.iter().map(|command| command.name));
         return Some(
-            note(&format!("there is no command /{name}.{meant} /help lists them; // begins a message with a slash"))
+            note(&format!("there is no command /{name}.{suggestion} /help lists them; // begins a message with a slash"))
                 .map(|()| Next::Continue),
         );
     };
@@ -80,7 +80,7 @@ fn system(history: &mut ChatHistory, text: &str) -> Result<Next> {
 }
 
 fn save(history: &mut ChatHistory, file: &str) -> Result<Next> {
-    let said = match (file, history.len()) {
+    let message = match (file, history.len()) {
         ("", _) => "write /save FILE".to_owned(),
         (_, 0) => "there are no messages to save yet".to_owned(),
         (file, count) => match history.save(Path::new(file)) {
@@ -88,6 +88,6 @@ fn save(history: &mut ChatHistory, file: &str) -> Result<Next> {
             Err(error) => format!("error: {error:#}"),
         },
     };
-    note(&said)?;
+    note(&message)?;
     Ok(Next::Continue)
 }

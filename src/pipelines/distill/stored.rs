@@ -192,7 +192,7 @@ impl StoredTopK {
         let (_, header) = SafeTensors::read_metadata(&bytes).with_context(damaged)?;
         let file = SafeTensors::deserialize(&bytes).with_context(damaged)?;
         let metadata = header.metadata().clone().unwrap_or_default();
-        let is = |key: &str, want: &str| metadata.get(key).is_some_and(|found| found == want);
+        let is = |key: &str, value: &str| metadata.get(key).is_some_and(|found| found == value);
         ensure!(
             is("rows", &asked.rows),
             "{name} was written for other rows, or for another tokenizer, template or max_length; {remedy}"

@@ -41,10 +41,10 @@ pub(super) fn z(batch: &StageBatch<PreferenceExample>, reference: &Reference, mo
     kl(ratios.into_values())
 }
 
-/// Warns once, by `said`, about a batch with a single prompt.
-pub(crate) fn warn_of_one_prompt(batch: &StageBatch<PreferenceExample>, said: &AtomicBool) {
+/// Warns once, by `warned`, about a batch with a single prompt.
+pub(crate) fn warn_of_one_prompt(batch: &StageBatch<PreferenceExample>, warned: &AtomicBool) {
     let rows = rows(batch);
-    if rows.windows(2).any(|two| !two[0].shares_prompt(two[1])) || said.swap(true, Ordering::Relaxed) {
+    if rows.windows(2).any(|two| !two[0].shares_prompt(two[1])) || warned.swap(true, Ordering::Relaxed) {
         return;
     }
     let (of, remedy) = match batch.training {

@@ -30,9 +30,9 @@ pub struct Dpo {
     passes: Passes,
     beta: f64,
     /// True after the warning about falling probabilities of both responses.
-    said: AtomicBool,
+    warned: AtomicBool,
     /// True after the warning about a batch with one prompt.
-    said_of_one_prompt: AtomicBool,
+    warned_of_one_prompt: AtomicBool,
 }
 
 impl Objective for Dpo {
@@ -54,9 +54,9 @@ impl Objective for Dpo {
         let loss = Loss::of(config)?;
         let reference = Reference::build(config, &loss, inputs, model, ranks)?;
         let ld_alpha = config.algorithm.ld_alpha.filter(|_| loss.compares()).unwrap_or(1.0);
-        let (said, said_of_one_prompt) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (warned, warned_of_one_prompt) = (AtomicBool::new(false), AtomicBool::new(false));
         let passes = Passes { loss, reference, ld_alpha };
-        Ok(Self { passes, beta: config.algorithm.beta, said, said_of_one_prompt })
+        Ok(Self { passes, beta: config.algorithm.beta, warned, warned_of_one_prompt })
     }
 
     fn whole(&self, batch: &StageBatch<PreferenceExample>, model: &CausalLm, ranks: &Ranks) -> BatchFacts {
@@ -80,7 +80,7 @@ impl Objective for Dpo {
 
     fn warn(&self, batch: &StageBatch<PreferenceExample>, measured: &Measured) {
         if self.passes.loss.reads_mismatched() {
-            mismatched::warn_of_one_prompt(batch, &self.said_of_one_prompt);
+            mismatched::warn_of_one_prompt(batch, &self.warned_of_one_prompt);
         }
         if batch.training {
             self.warn_of_falling(measured, batch.step);
@@ -121,7 +121,7 @@ impl Dpo {
         let fallen = -chosen / self.beta;
         // A tenth of the original log-probabilities of the responses.
         let much = fallen > 0.1 * (log_prob.abs() - fallen).max(1.0);
-        if self.passes.loss.reads_reference() && rejected < 0.0 && much && !self.said.swap(true, Ordering::Relaxed) {
+        if self.passes.loss.reads_reference() && rejected < 0.0 && much && !self.warned.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 "step {step}: the log-probabilities of chosen responses have fallen with the rejected ones, by {fallen:.1} on \
                  average; a growing margin can hide that. Adding sft to algorithm.loss_type holds them up, a larger algorithm.beta \

@@ -125,15 +125,15 @@ fn with_loss_of_labels(config: &DpoConfig, rows: &RowFiles, error: Error) -> Err
 }
 
 /// Warns if the desirable responses together have less than 1 or more than 4/3 of the weight of the others (KTO's advice).
-fn warn_of_imbalance(config: &DpoConfig, wanted: usize, all: usize) {
+fn warn_of_imbalance(config: &DpoConfig, desirable: usize, all: usize) {
     let (up, down) = (config.algorithm.desirable_weight, config.algorithm.undesirable_weight);
-    let (wanted, unwanted) = (wanted as f64, (all - wanted) as f64);
-    let share = up * wanted / (down * unwanted);
-    if wanted > 0.0 && unwanted > 0.0 && !(0.99..=1.34).contains(&share) {
+    let (desirable, undesirable) = (desirable as f64, (all - desirable) as f64);
+    let share = up * desirable / (down * undesirable);
+    if desirable > 0.0 && undesirable > 0.0 && !(0.99..=1.34).contains(&share) {
         tracing::warn!(
-            "{wanted} of {all} responses are desirable: together they have {share:.2} of the weight of the others, where 1 to 1.33 is \
+            "{desirable} of {all} responses are desirable: together they have {share:.2} of the weight of the others, where 1 to 1.33 is \
              advised; algorithm.desirable_weight={:.2} gives 1",
-            down * unwanted / wanted
+            down * undesirable / desirable
         );
     }
 }

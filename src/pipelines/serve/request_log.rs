@@ -12,7 +12,7 @@ pub(super) const ANSWERED: &str = "200";
 
 /// The counters of the server.
 pub(super) struct RequestCounts {
-    pub begun: Instant,
+    pub started: Instant,
     /// Requests for responses, which give streams of random values their numbers.
     pub requests: AtomicU64,
     /// Those that were answered to their end.
@@ -28,7 +28,7 @@ pub(super) struct RequestCounts {
 impl RequestCounts {
     pub(super) fn new() -> Self {
         let [requests, answered, prompt_tokens, tokens, refused, left] = Default::default();
-        Self { begun: Instant::now(), requests, answered, prompt_tokens, tokens, refused, left }
+        Self { started: Instant::now(), requests, answered, prompt_tokens, tokens, refused, left }
     }
 
     /// Logs the summary of the server.
@@ -37,7 +37,7 @@ impl RequestCounts {
         tracing::info!(
             "served {} requests in {}: {} prompt tokens, {} response tokens; {} refused, {} left by their clients",
             count(&self.answered),
-            human(self.begun.elapsed()),
+            human(self.started.elapsed()),
             count(&self.prompt_tokens),
             count(&self.tokens),
             count(&self.refused),
@@ -49,7 +49,7 @@ impl RequestCounts {
 /// A request in progress. Its line is logged when it is dropped; a request that is dropped before its end was left by its client.
 pub(super) struct RequestLog {
     counts: Arc<RequestCounts>,
-    begun: Instant,
+    started: Instant,
     /// Method and path.
     request: String,
     /// The tokens of the prompts and of the responses so far; `None` for a request that samples nothing.
@@ -59,7 +59,7 @@ pub(super) struct RequestLog {
 
 impl RequestLog {
     pub(super) fn new(counts: Arc<RequestCounts>, request: String) -> Self {
-        Self { counts, begun: Instant::now(), request, tokens: None, end: None }
+        Self { counts, started: Instant::now(), request, tokens: None, end: None }
     }
 
     /// Notes the end of the request: its status, or an error after the status was sent.
@@ -79,7 +79,7 @@ impl Drop for RequestLog {
             self.counts.prompt_tokens.fetch_add(prompt as u64, Ordering::Relaxed);
         }
         let tokens = self.tokens.map_or(String::new(), |(prompt, response)| format!(", {prompt} + {response} tokens"));
-        tracing::info!("{} {} {end}{tokens}, {} s", clock(), self.request, short(self.begun.elapsed().as_secs_f64()));
+        tracing::info!("{} {} {end}{tokens}, {} s", clock(), self.request, short(self.started.elapsed().as_secs_f64()));
     }
 }
 

@@ -100,14 +100,14 @@ impl ServeRmState {
         Ok(json!({"rewards": scores, "scores": scores, "extra_logs": logs}))
     }
 
-    /// Tokenizes each query. Stops when the queries are no longer `wanted`.
-    fn texts(&self, body: &[u8], wanted: impl Fn() -> bool) -> Result<Vec<Input>, HttpError> {
+    /// Tokenizes each query. Stops unless the client `is_open`.
+    fn texts(&self, body: &[u8], is_open: impl Fn() -> bool) -> Result<Vec<Input>, HttpError> {
         let read =
             |(i, query): (usize, &Query)| (self.read)(query).map_err(|error| HttpError::bad(format!("`query[{i}]`: {error:#}")));
-        if !wanted() {
+        if !is_open() {
             return Ok(Vec::new());
         }
-        queries(body, self.max_queries)?.iter().enumerate().take_while(|_| wanted()).map(read).collect()
+        queries(body, self.max_queries)?.iter().enumerate().take_while(|_| is_open()).map(read).collect()
     }
 
     /// Sends texts to the model and returns their scores.

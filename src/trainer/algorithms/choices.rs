@@ -47,11 +47,11 @@ mod tests {
                     When::Off => ["null", "false"].into_iter().filter(|text| is_default(text)).collect(),
                     When::Is(text) => vec![text],
                 };
-                let said = refusal.why.replace("NAME", &choice.name).replace("KEY", refusal.key);
+                let message = refusal.why.replace("NAME", &choice.name).replace("KEY", refusal.key);
                 let refused = values.iter().any(|value| {
                     let overrides = vec![format!("{}={}", choice.key, choice.name), format!("{}={value}", refusal.key)];
                     let request = Request { overrides, ..Request::default() };
-                    load::<PpoConfig>(&request, &known).is_err_and(|error| error.to_string().contains(&said))
+                    load::<PpoConfig>(&request, &known).is_err_and(|error| error.to_string().contains(&message))
                 });
                 assert!(refused, "{}: {} {:?}", choice.name, refusal.key, refusal.when);
             }

@@ -161,7 +161,7 @@ fn check(estimator: &PythonEstimator, config: &PpoConfig, plan: &BatchPlan) -> R
     let (name, path) = (estimator.name(), estimator.path());
     let algorithm = &config.algorithm;
     let old_log_probs = resolve::needs_old_log_probs(config, plan, &resolve::corrections(config)?);
-    let there = |column: Column| match column {
+    let exists = |column: Column| match column {
         Column::Values => config.has_critic(),
         Column::SumPiSquared => resolve::reads_sum_pi_squared(config),
         Column::OldLogProb => old_log_probs,
@@ -170,7 +170,7 @@ fn check(estimator: &PythonEstimator, config: &PpoConfig, plan: &BatchPlan) -> R
         _ => true,
     };
     for (argument, column, setting) in COLUMNS.iter().filter(|(argument, ..)| estimator.requires(argument)) {
-        if !there(*column) {
+        if !exists(*column) {
             bail!("{name} in {path} requires `{argument}`, which this run does not compute: write {setting}");
         }
     }

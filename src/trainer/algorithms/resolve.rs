@@ -180,8 +180,8 @@ pub(crate) fn normalize_advantages(config: &PpoConfig) -> Option<NormalizeAdvant
 /// # Errors
 /// If no registry has the method.
 pub(crate) fn pf_ppo(config: &PpoConfig) -> Result<Option<(&'static Reweighting, f64)>> {
-    let (wanted, settings) = (config.algorithm.use_pf_ppo, &config.algorithm.pf_ppo);
-    if !wanted {
+    let (enabled, settings) = (config.algorithm.use_pf_ppo, &config.algorithm.pf_ppo);
+    if !enabled {
         return Ok(None);
     }
     let method = pf_ppo::find(&settings.reweight_method).context("unknown reweight_method")?;

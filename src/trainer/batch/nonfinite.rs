@@ -48,13 +48,13 @@ pub(crate) fn nonfinite_sequence(column: &[f32], offsets: &[usize]) -> Option<us
 ///
 /// # Errors
 /// The errors of [`report`].
-pub(crate) fn on_nonfinite(fault: &NonfiniteValue, batch: &Batch, trajectories: &[usize], at: &Context) -> Result<()> {
-    let of = fault.trajectory.map_or(String::new(), |i| {
+pub(crate) fn on_nonfinite(nonfinite: &NonfiniteValue, batch: &Batch, trajectories: &[usize], at: &Context) -> Result<()> {
+    let of = nonfinite.trajectory.map_or(String::new(), |i| {
         let prompt = batch.prompt(i);
         format!(" for the response {} to row {} {}", excerpt(&batch.texts[i]), prompt.index, excerpt(&prompt.text))
     });
     let rows: Vec<Value> = trajectories.iter().map(|&i| row(batch, i)).collect();
-    at.ranks.first(|| report(at.settings.on_nonfinite, at.settings.dir(), at.step, &format!("{}{of}", fault.what), &rows))
+    at.ranks.first(|| report(at.settings.on_nonfinite, at.settings.dir(), at.step, &format!("{}{of}", nonfinite.what), &rows))
 }
 
 /// Checks scores and the rewards in them; a skipped score becomes `None`.

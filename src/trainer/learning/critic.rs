@@ -60,14 +60,14 @@ impl LearningSide {
             let slices = critic.ranks.slices().cut(&lengths(&sequences), &groups);
             let model = critic.model.for_passes();
             let (gradients, found) = GradientSum::over(&critic.ranks, &slices, |slice, gradients| {
-                let (mut totals, mut fault) = (Totals::default(), None);
+                let (mut totals, mut nonfinite) = (Totals::default(), None);
                 for micro in micro_batches(&plan, &sequences, slice) {
                     let of_micro: Vec<_> = micro.iter().map(|&j| sequences[j]).collect();
                     model.value_backward(&of_micro, gradients, |values| {
                         let columns = columns.select(&micro);
                         if let Some(sequence) = nonfinite_sequence(values, columns.offsets()) {
                             let trajectory = Some(trajectories[micro[sequence]]);
-                            fault.get_or_insert(NonfiniteValue { what: "critic: a value".to_owned(), trajectory });
+                            nonfinite.get_or_insert(NonfiniteValue { what: "critic: a value".to_owned(), trajectory });
                         }
                         let columns = ValueColumns {
                             mask: &columns[Column::Mask],
@@ -83,17 +83,17 @@ impl LearningSide {
                     });
                     critic.ranks.beat();
                 }
-                (totals, fault)
+                (totals, nonfinite)
             });
             // A second owner of the parameters would make the update copy each of them.
             drop(model);
-            let fault = totals.merge(found);
-            let update = match &fault {
+            let nonfinite = totals.merge(found);
+            let update = match &nonfinite {
                 None => critic.update(gradients, lr)?,
                 Some(_) => Update::skipped(),
             };
-            if let Some(fault) = fault.or(NonfiniteValue::of_gradient("critic", &update)) {
-                on_nonfinite(&fault, batch, &trajectories, at)?;
+            if let Some(nonfinite) = nonfinite.or(NonfiniteValue::of_gradient("critic", &update)) {
+                on_nonfinite(&nonfinite, batch, &trajectories, at)?;
             }
             totals.add_update("critic", &update);
         }

@@ -45,13 +45,13 @@ impl LearningSide {
                 groups: trajectories.iter().map(|&i| batch.group[i]).collect(),
                 place: [at.step, epoch as u64, place as u64],
             };
-            let (gradients, fault) = self.accumulate(&mut mini, &mut totals);
-            let update = match &fault {
+            let (gradients, nonfinite) = self.accumulate(&mut mini, &mut totals);
+            let update = match &nonfinite {
                 None => self.actor.update(gradients, lr)?,
                 Some(_) => Update::skipped(),
             };
-            if let Some(fault) = fault.or(NonfiniteValue::of_gradient("actor", &update)) {
-                on_nonfinite(&fault, batch, &trajectories, at)?;
+            if let Some(nonfinite) = nonfinite.or(NonfiniteValue::of_gradient("actor", &update)) {
+                on_nonfinite(&nonfinite, batch, &trajectories, at)?;
             }
             totals.add_update("actor", &update);
         }
@@ -93,8 +93,8 @@ impl LearningSide {
         }
         let (gradients, found) = GradientSum::over(ranks, &slices, |slice, gradients| {
             let mut totals = Totals::default();
-            let fault = self.accumulate_slice(&models, (mini, slice), is_prepared, gradients, &mut totals);
-            (totals, fault)
+            let nonfinite = self.accumulate_slice(&models, (mini, slice), is_prepared, gradients, &mut totals);
+            (totals, nonfinite)
         });
         (gradients, totals.merge(found))
     }
@@ -115,7 +115,7 @@ impl LearningSide {
         gradients: &mut Gradients,
         totals: &mut Totals,
     ) -> Option<NonfiniteValue> {
-        let mut fault = None;
+        let mut nonfinite = None;
         for micro in &micro_batches(&self.plan.actor, &mini.sequences, slice) {
             let sequences = mini.sequences_of(micro);
             let tokens = self.distillation.as_ref().and_then(|d| d.top_k(model, &sequences, self.temperature));
@@ -128,9 +128,10 @@ impl LearningSide {
                 }
                 let columns = mini.columns.select(micro);
                 let result = self.loss(&columns, stats, totals);
-                if fault.is_none() {
+                if nonfinite.is_none() {
                     let found = nonfinite_of(stats, &result, columns.offsets());
-                    fault = found.map(|(what, j)| NonfiniteValue { what, trajectory: j.map(|j| mini.trajectories[micro[j]]) });
+                    nonfinite =
+                        found.map(|(what, j)| NonfiniteValue { what, trajectory: j.map(|j| mini.trajectories[micro[j]]) });
                 }
                 totals.add(&result);
                 let old_log_prob = self.old_log_prob(&columns);
@@ -139,7 +140,7 @@ impl LearningSide {
             });
             self.actor.ranks.beat();
         }
-        fault
+        nonfinite
     }
 
     /// Returns the loss of a micro-batch with its derivatives. `stats`: of the current policy.

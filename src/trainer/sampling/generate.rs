@@ -30,7 +30,7 @@ impl SamplingSide {
         metrics: &mut Metrics,
     ) -> Result<Batch> {
         let filter = self.config.algorithm.filter_groups.clone();
-        let wanted = self.plan.prompts_per_step;
+        let requested = self.plan.prompts_per_step;
         let (n, sampling) = (self.plan.samples_per_prompt, self.sampling);
         let mut kept: Option<Batch> = None;
         let (mut round, mut sampled) = (0, 0);
@@ -58,16 +58,16 @@ impl SamplingSide {
                 None => chosen,
             };
             let found = batch.prompts.len();
-            if found >= wanted {
+            if found >= requested {
                 metrics.set("train/num_gen_batches", round as f64);
                 metrics.set("training/filter_groups/evicted_samples", (sampled - found) as f64);
-                metrics.set("training/filter_groups/discarded_surplus_samples", (found - wanted) as f64);
-                return Ok(batch.select(&(0..batch.len()).filter(|&i| batch.group[i] < wanted).collect::<Vec<_>>()));
+                metrics.set("training/filter_groups/discarded_surplus_samples", (found - requested) as f64);
+                return Ok(batch.select(&(0..batch.len()).filter(|&i| batch.group[i] < requested).collect::<Vec<_>>()));
             }
             let limit = u64::try_from(filter.max_num_gen_batches).ok().filter(|&limit| limit > 0);
             if Some(round) == limit {
                 bail!(
-                    "{round} batches gave {found} of {wanted} prompts that algorithm.filter_groups keeps by {metric}: the task may be \
+                    "{round} batches gave {found} of {requested} prompts that algorithm.filter_groups keeps by {metric}: the task may be \
                      too easy or too hard for the model; raise algorithm.filter_groups.max_num_gen_batches (0 = no limit), \
                      data.gen_batch_size or actor_rollout_ref.rollout.n"
                 );
@@ -79,7 +79,7 @@ impl SamplingSide {
                     Some(limit) => format!("it gives up after {limit}"),
                 };
                 tracing::warn!(
-                    "step {}: {found} of {wanted} prompts after {round} batches of dynamic sampling, {times:.1} times the data; {limit}; \
+                    "step {}: {found} of {requested} prompts after {round} batches of dynamic sampling, {times:.1} times the data; {limit}; \
                      prompts whose responses all have the same {metric} are too easy or too hard for the model",
                     at.step
                 );

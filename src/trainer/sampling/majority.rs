@@ -163,9 +163,9 @@ mod tests {
                 for draws in 1..=5 {
                     let (answers, values) = (&answers[..n], &values[..n]);
                     let got = Votes::new([answers].into_iter(), &[draws]).majority(answers, values, draws).unwrap();
-                    let want = enumerated(answers, values, draws);
-                    let error = (got[0] - want[0]).abs().max((got[1] - want[1]).abs());
-                    assert!(error < 1e-7, "{answers:?}, {draws} draws: {got:?} and not {want:?}");
+                    let expected = enumerated(answers, values, draws);
+                    let error = (got[0] - expected[0]).abs().max((got[1] - expected[1]).abs());
+                    assert!(error < 1e-7, "{answers:?}, {draws} draws: {got:?} and not {expected:?}");
                 }
             }
         }

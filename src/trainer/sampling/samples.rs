@@ -169,8 +169,8 @@ fn table(samples: &[Sample], name: &'static str) -> StepTable {
     let advantage = first.is_some_and(|sample| sample.advantage.is_some());
     let mut columns: Vec<String> = ["query", "response", "score"].map(str::to_owned).to_vec();
     columns.extend(components.iter().map(|name| (*name).clone()));
-    let talks = samples.iter().any(|sample| sample.conversation.is_some());
-    columns.extend(["num_turns", "end"].iter().filter(|_| talks).map(|name| (*name).to_owned()));
+    let conversations = samples.iter().any(|sample| sample.conversation.is_some());
+    columns.extend(["num_turns", "end"].iter().filter(|_| conversations).map(|name| (*name).to_owned()));
     columns.extend(advantage.then(|| "advantage".to_owned()));
     let row = |sample: &Sample| {
         let talk = sample.conversation.as_ref();
@@ -178,7 +178,7 @@ fn table(samples: &[Sample], name: &'static str) -> StepTable {
         let response = response.as_deref().unwrap_or(&sample.response);
         let mut row = vec![Cell::from(sample.prompt.as_str()), Cell::from(response), Cell::from(sample.score)];
         row.extend(components.iter().map(|name| Cell::from(number(sample.components.get(*name)))));
-        if talks {
+        if conversations {
             row.push(Cell::from(talk.map(|talk| talk.num_turns as f64)));
             row.push(talk.map_or(Cell::None, |talk| Cell::from(talk.end.as_str())));
         }

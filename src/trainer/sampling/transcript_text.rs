@@ -10,11 +10,11 @@ pub(super) fn turns(messages: &[Value]) -> String {
 fn turn(message: &Value) -> String {
     let role = message["role"].as_str().unwrap_or("?");
     let reasoning = message["reasoning_content"].as_str().filter(|text| !text.trim().is_empty());
-    let said = reasoning.map(|text| format!("<think>{text}</think> ")).unwrap_or_default() + text(&message["content"]).trim();
+    let spoken = reasoning.map(|text| format!("<think>{text}</think> ")).unwrap_or_default() + text(&message["content"]).trim();
     let mut lines = Vec::new();
     let calls = message["tool_calls"].as_array().map_or(&[][..], Vec::as_slice);
-    if calls.is_empty() || !said.trim().is_empty() {
-        lines.push(format!("{role}: {}", said.trim()));
+    if calls.is_empty() || !spoken.trim().is_empty() {
+        lines.push(format!("{role}: {}", spoken.trim()));
     }
     lines.extend(calls.iter().map(|call| format!("{role} → {}", written(call))));
     lines.join("\n")

@@ -129,8 +129,8 @@ mod tests {
                 for k in 1..=n {
                     let subsets: Vec<u32> = (0..1u32 << n).filter(|set| set.count_ones() as usize == k).collect();
                     let passed = subsets.iter().filter(|set| *set & ((1 << right) - 1) != 0).count();
-                    let want = passed as f64 / subsets.len() as f64;
-                    assert!((pass(&values, k).unwrap() - want).abs() < 1e-12, "n {n}, {right} right, k {k}");
+                    let expected = passed as f64 / subsets.len() as f64;
+                    assert!((pass(&values, k).unwrap() - expected).abs() < 1e-12, "n {n}, {right} right, k {k}");
                 }
                 assert_eq!(pass(&values, n + 1), None);
             }

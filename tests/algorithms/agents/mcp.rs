@@ -56,7 +56,7 @@ fn ask(made: &[SharedTool], name: &str, arguments: Value) -> (String, Option<Rep
     (answer.text, answer.failure)
 }
 
-fn told(words: &str) -> (String, Option<ReplyFailure>) {
+fn message(words: &str) -> (String, Option<ReplyFailure>) {
     (words.to_owned(), None)
 }
 
@@ -101,20 +101,20 @@ fn tools_of_servers_are_called() {
         let text = json!({"type": "string", "description": "A text", "default": "x"});
         assert_eq!(function["parameters"], json!({"type": "object", "properties": {"text": text}, "required": ["text"]}));
 
-        assert_eq!(ask(&made, "echo", json!({"text": "ä\n\"\u{2028}"})), told("ä\n\"\u{2028}"), "{server}");
+        assert_eq!(ask(&made, "echo", json!({"text": "ä\n\"\u{2028}"})), message("ä\n\"\u{2028}"), "{server}");
         assert_eq!(ask(&made, "fail", json!({})), failed("fail", "it is broken", ReplyFailure::Raised));
         assert_eq!(ask(&made, "refuse", json!({})), failed("refuse", "no, never (-32602)", ReplyFailure::Raised));
-        assert_eq!(ask(&made, "picture", json!({})), told("[image image/png, 3 bytes, not shown] a dot"));
-        assert_eq!(ask(&made, "odd", json!({})), told(""));
+        assert_eq!(ask(&made, "picture", json!({})), message("[image image/png, 3 bytes, not shown] a dot"));
+        assert_eq!(ask(&made, "odd", json!({})), message(""));
         let object = "the arguments must be an object of names and values";
         assert_eq!(ask(&made, "echo", json!([1])), failed("echo", object, ReplyFailure::Raised));
         assert_eq!(ask(&made, "huge", json!({"size": 10_000_000})).0.len(), 10_000_000);
         if server["url"].as_str().is_none_or(|url| !url.ends_with("/mcp") && !url.ends_with("/moved")) {
             // A ping gets a reply; capabilities that need a user are not offered.
-            assert_eq!(ask(&made, "ask", json!({})), told("{} -32601"), "{server}");
+            assert_eq!(ask(&made, "ask", json!({})), message("{} -32601"), "{server}");
         }
         // Calls of several conversations use one connection at the same time.
-        let begun = Instant::now();
+        let started = Instant::now();
         std::thread::scope(|scope| {
             for conversation in 0..8 {
                 let made = &made;
@@ -127,19 +127,19 @@ fn tools_of_servers_are_called() {
                 });
             }
         });
-        assert!(begun.elapsed() < Duration::from_secs(8), "16 calls of half a second one after another");
+        assert!(started.elapsed() < Duration::from_secs(8), "16 calls of half a second one after another");
         // A session that the server forgets is started again.
         if server["url"].is_string() {
             _ = ask(&made, "forget", json!({}));
             std::thread::sleep(Duration::from_millis(100));
-            assert_eq!(ask(&made, "echo", json!({"text": "again"})), told("again"), "{server}");
+            assert_eq!(ask(&made, "echo", json!({"text": "again"})), message("again"), "{server}");
         }
         let late = ask_all(&made, &[call("silent", json!({}))], Duration::from_millis(300)).remove(0);
         assert_eq!(
             (&*late.text, late.failure),
             ("Error executing tool 'silent': timed out after 0.3 s", Some(ReplyFailure::Timeout))
         );
-        assert_eq!(ask(&made, "echo", json!({"text": "still"})), told("still"));
+        assert_eq!(ask(&made, "echo", json!({"text": "still"})), message("still"));
     }
 }
 
@@ -147,34 +147,34 @@ fn tools_of_servers_are_called() {
 fn what_misbehaves_costs_its_own_call() {
     let folder = tempfile::tempdir().unwrap();
     let made = made(folder.path(), &program(&[]));
-    assert_eq!(ask(&made, "noise", json!({})), told("heard"));
+    assert_eq!(ask(&made, "noise", json!({})), message("heard"));
     let (names, _) = ask(&made, "names", json!({}));
     assert!(names.contains("OWN_KEY") && names.contains("PATH") && !names.contains("CARGO"), "{names}");
 
     // A server that has ended is started again for the next call. The current call is reported as lost, since the server may have
     // done it.
     assert_eq!(ask(&made, "die", json!({})), failed("die", "its server died", ReplyFailure::Died));
-    assert_eq!(ask(&made, "count", json!({})), told("1 0"), "a new server");
+    assert_eq!(ask(&made, "count", json!({})), message("1 0"), "a new server");
     // If the tool declares that it changes nothing, the call is made again.
     let path = folder.path().join("died");
-    assert_eq!(ask(&made, "die_once", json!({"path": path})), told("alive"));
+    assert_eq!(ask(&made, "die_once", json!({"path": path})), message("alive"));
 
     // An abandoned call is cancelled.
     let quick = Duration::from_millis(300);
     let late = ask_all(&made, &[call("silent", json!({}))], quick).remove(0);
     assert_eq!(late.failure, Some(ReplyFailure::Timeout));
-    let begun = Instant::now();
+    let started = Instant::now();
     while ask(&made, "count", json!({})).0.ends_with(" 0") {
-        assert!(begun.elapsed() < Duration::from_secs(20), "never cancelled");
+        assert!(started.elapsed() < Duration::from_secs(20), "never cancelled");
     }
     // A server that does not reply is killed after a while, and the next call succeeds.
     let late = ask_all(&made, &[call("hang", json!({}))], quick).remove(0);
     assert_eq!(late.failure, Some(ReplyFailure::Timeout));
     assert_eq!(ask(&made, "echo", json!({"text": "there"})).1, Some(ReplyFailure::Died), "it was asked, and killed");
-    assert_eq!(ask(&made, "echo", json!({"text": "there"})), told("there"));
+    assert_eq!(ask(&made, "echo", json!({"text": "there"})), message("there"));
     // A line without an end.
     assert_eq!(ask(&made, "line", json!({})), failed("line", "its server died", ReplyFailure::Died));
-    assert_eq!(ask(&made, "echo", json!({"text": "there"})), told("there"));
+    assert_eq!(ask(&made, "echo", json!({"text": "there"})), message("there"));
 }
 
 /// No process of a server is left, neither after a disconnect nor after this process is killed.
@@ -202,9 +202,9 @@ time.sleep(1000)\"",
     };
     let ends = |why: &str| {
         let pids = std::fs::read_to_string(&note).unwrap();
-        let begun = Instant::now();
+        let started = Instant::now();
         while pids.split_whitespace().any(is_running) {
-            assert!(begun.elapsed() < Duration::from_secs(20), "{why}: {pids}");
+            assert!(started.elapsed() < Duration::from_secs(20), "{why}: {pids}");
             std::thread::sleep(Duration::from_millis(20));
         }
         std::fs::remove_file(&note).unwrap();
@@ -270,7 +270,7 @@ fn mistakes_are_told_at_the_start() {
     }
     let selected = server_tools(&entry(folder.path(), &twice, &mcp, &json!(["b_echo", "a_count"])), &options()).unwrap();
     assert_eq!(selected.iter().map(SharedTool::name).collect::<Vec<_>>(), ["a_count", "b_echo"]);
-    assert_eq!(ask(&selected, "b_echo", json!({"text": "x"})), told("x"));
+    assert_eq!(ask(&selected, "b_echo", json!({"text": "x"})), message("x"));
     let own = ToolConfig { class_name: "my.Tool".into(), ..entry(folder.path(), &twice, &mcp, &null) };
     assert!(format!("{:#}", server_tools(&own, &options()).err().unwrap()).contains("MCPBaseTool"));
     let damaged = entry(folder.path(), &twice, &mcp, &null);

@@ -58,8 +58,8 @@ fn options(scores: bool) -> OpenAiOptions {
 }
 
 /// Sends a request to the model; an error has the refusal's message.
-fn ask(desk: &ProgramHandle, body: &Value) -> Result<Value, String> {
-    match desk.ask(Api::Chat, body.to_string().into_bytes()).unwrap().blocking_recv().unwrap() {
+fn ask(handle: &ProgramHandle, body: &Value) -> Result<Value, String> {
+    match handle.ask(Api::Chat, body.to_string().into_bytes()).unwrap().blocking_recv().unwrap() {
         HttpReply::Json(answer) => Ok(answer),
         HttpReply::Events(events) => Ok(events.into()),
         HttpReply::Error(refused) => Err(refused.message),
@@ -80,19 +80,19 @@ fn run(
 ) -> (Episode, Vec<(SampleRequest, Response)>) {
     let tokenizer = tokenizer();
     let begin = Box::new(move || {
-        let (inbox, desk) = Inbox::open();
+        let (inbox, handle) = Inbox::open();
         thread::spawn(move || {
-            let result = program(&desk);
-            desk.end(Ok(result));
+            let result = program(&handle);
+            handle.end(Ok(result));
         });
         Ok(inbox)
     });
     let mut agent: Box<dyn AgentLoop> =
         Box::new(OpenAiLoop::new(vec![json!({"role": "user", "content": "?"})], vec![5, 6], options, begin));
-    let (mut turns, mut said, mut turn) = (Vec::new(), says.iter(), None);
+    let (mut turns, mut message, mut turn) = (Vec::new(), says.iter(), None);
     while let NextAction::Generate(ask) = agent.next(turn.take()).unwrap() {
         // A different tokenization than the tokenizer's.
-        let mut ids: Vec<u32> = said.next().unwrap().chars().flat_map(|c| tokenizer.encode(&c.to_string()).unwrap()).collect();
+        let mut ids: Vec<u32> = message.next().unwrap().chars().flat_map(|c| tokenizer.encode(&c.to_string()).unwrap()).collect();
         ids.push(tokenizer.eos_id());
         let finish = if ids.len() > ask.max_tokens { Finish::Length } else { Finish::Stop };
         ids.truncate(ask.max_tokens);
@@ -118,26 +118,26 @@ const CALL: &str = "<tool_call>{\"name\": \"calculator\", \"arguments\": {\"expr
 /// continues.
 #[test]
 fn what_was_served_is_the_response() {
-    let (episode, turns) = run(options(true), &[CALL, "36"], |desk| {
-        let first = ask(desk, &messages(&[user("12*3=")])).unwrap();
-        let mut said = first["choices"][0]["message"].clone();
-        let call = &mut said["tool_calls"][0];
+    let (episode, turns) = run(options(true), &[CALL, "36"], |handle| {
+        let first = ask(handle, &messages(&[user("12*3=")])).unwrap();
+        let mut message = first["choices"][0]["message"].clone();
+        let call = &mut message["tool_calls"][0];
         assert_eq!(call["function"]["name"], "calculator");
         call["function"]["arguments"] = json!("{\"expression\":\"12*3\"}");
         let answer = json!({"role": "tool", "content": "36", "tool_call_id": call["id"]});
-        let second = ask(desk, &messages(&[user("12*3="), said, answer])).unwrap();
+        let second = ask(handle, &messages(&[user("12*3="), message, answer])).unwrap();
         assert_eq!(second["choices"][0]["message"]["content"], "36");
         right(1.0)
     });
-    let [(first, said), (second, answer)] = &turns[..] else { panic!("{} turns", turns.len()) };
+    let [(first, message), (second, answer)] = &turns[..] else { panic!("{} turns", turns.len()) };
     assert_eq!(episode.prompt, first.ids);
-    let begun = [&first.ids[..], &said.ids].concat();
+    let begun = [&first.ids[..], &message.ids].concat();
     assert_eq!(second.ids[..begun.len()], begun, "sampled ids are never encoded again");
     let context = second.ids.len() - begun.len();
     assert_eq!([&episode.prompt[..], &episode.ids].concat(), [&second.ids[..], &answer.ids].concat());
-    let mask = [vec![true; said.ids.len()], vec![false; context], vec![true; answer.ids.len()]].concat();
+    let mask = [vec![true; message.ids.len()], vec![false; context], vec![true; answer.ids.len()]].concat();
     assert_eq!(episode.sampled, mask);
-    let log_probs = [&said.log_probs[..], &vec![0.0; context], &answer.log_probs].concat();
+    let log_probs = [&message.log_probs[..], &vec![0.0; context], &answer.log_probs].concat();
     assert_eq!((&episode.log_probs, &episode.rollout_log_probs), (&log_probs, &log_probs));
     assert_eq!((episode.end, episode.score, episode.num_turns(), episode.messages.len()), (EndReason::Done, Some(1.0), 4, 4));
     assert_eq!((&episode.extra["seen"], &episode.extra[BRANCHES]), (&json!(1), &json!(0)));
@@ -160,21 +160,21 @@ fn nobody_but_the_model_ends_a_turn() {
     let controls_of = |role: &str, place: &str, text: &str| {
         let mut options = options(false);
         (options.limits.prompt_length, options.limits.response_length) = (900, 900);
-        let said = json!({"role": role, "content": text, "tool_call_id": "c"});
+        let assistant = json!({"role": role, "content": text, "tool_call_id": "c"});
         let (called, place) = (called.clone(), place.to_owned());
         let says: &[&str] = if place == "first" { &["1"] } else { &[CALL, "36"] };
-        let (episode, turns) = run(options, says, move |desk| {
+        let (episode, turns) = run(options, says, move |handle| {
             let served = if place == "first" {
                 called
             } else {
-                ask(desk, &messages(&[user("12*3=")])).unwrap()["choices"][0]["message"].clone()
+                ask(handle, &messages(&[user("12*3=")])).unwrap()["choices"][0]["message"].clone()
             };
             let history = match place.as_str() {
-                "window" => vec![user("and?"), served, said],
-                "answer alone" => vec![user("and?"), said],
-                _ => vec![user("12*3="), served, said],
+                "window" => vec![user("and?"), served, assistant],
+                "answer alone" => vec![user("and?"), assistant],
+                _ => vec![user("12*3="), served, assistant],
             };
-            ask(desk, &messages(&history)).unwrap();
+            ask(handle, &messages(&history)).unwrap();
             right(1.0)
         });
         let ids = &turns.last().unwrap().0.ids;
@@ -199,8 +199,8 @@ fn nobody_but_the_model_ends_a_turn() {
         let mut options = options(false);
         options.limits.prompt_length = 900;
         let message = user(text);
-        let (episode, _) = run(options, &["1"], move |desk| {
-            ask(desk, &messages(&[message])).unwrap();
+        let (episode, _) = run(options, &["1"], move |handle| {
+            ask(handle, &messages(&[message])).unwrap();
             right(1.0)
         });
         controls.map(|control| episode.prompt.iter().filter(|id| **id == control).count())
@@ -210,15 +210,15 @@ fn nobody_but_the_model_ends_a_turn() {
 
 #[test]
 fn branches_are_counted_and_the_longest_is_trained() {
-    let (episode, turns) = run(options(false), &["1", "22", "333"], |desk| {
+    let (episode, turns) = run(options(false), &["1", "22", "333"], |handle| {
         for text in ["a", "b"] {
-            ask(desk, &messages(&[user(text)])).unwrap();
+            ask(handle, &messages(&[user(text)])).unwrap();
         }
         // The same request again gets a different reply.
         let mut streamed = messages(&[user("b")]);
         streamed["stream"] = true.into();
         streamed["stop"] = json!(["33"]);
-        let events = ask(desk, &streamed).unwrap();
+        let events = ask(handle, &streamed).unwrap();
         assert!(events.as_str().unwrap().ends_with("data: [DONE]\n\n"));
         right(0.25)
     });
@@ -244,18 +244,18 @@ fn requests_are_refused_by_name() {
     ] {
         let mut body = messages(&[user("1")]);
         body[field] = value.clone();
-        let (episode, _) = run(options(true), &[], move |desk| {
-            let message = ask(desk, &body).unwrap_err();
+        let (episode, _) = run(options(true), &[], move |handle| {
+            let message = ask(handle, &body).unwrap_err();
             Err(PartyError { failure: ReplyFailure::Raised, message, seconds: 0.0 })
         });
-        let fault = episode.extra[FAULT].as_str().unwrap();
-        assert!(fault.contains(part), "{field}: {fault}");
+        let error = episode.extra[FAULT].as_str().unwrap();
+        assert!(error.contains(part), "{field}: {error}");
         assert_eq!((episode.end, episode.score, episode.prompt, episode.ids.len()), (EndReason::Failed, None, vec![5, 6], 0));
     }
-    let (episode, _) = run(options(true), &["1"], |desk| {
+    let (episode, _) = run(options(true), &["1"], |handle| {
         let mut body = messages(&[user("1")]);
         (body["temperature"], body["top_p"], body["max_tokens"]) = (json!(1), json!(1.0), json!(4));
-        ask(desk, &body).unwrap();
+        ask(handle, &body).unwrap();
         right(0.0)
     });
     assert_eq!((episode.end, episode.score), (EndReason::Done, Some(0.0)));
@@ -265,10 +265,10 @@ fn requests_are_refused_by_name() {
 /// score it.
 #[test]
 fn the_end_of_the_response_is_no_failure_of_the_program() {
-    let go_on = |desk: &ProgramHandle| {
+    let go_on = |handle: &ProgramHandle| {
         let mut list = vec![user("1")];
         loop {
-            let answer = ask(desk, &messages(&list)).map_err(|message| PartyError {
+            let answer = ask(handle, &messages(&list)).map_err(|message| PartyError {
                 failure: ReplyFailure::Raised,
                 message,
                 seconds: 0.0,
@@ -293,15 +293,15 @@ fn the_end_of_the_response_is_no_failure_of_the_program() {
 #[test]
 fn nothing_is_silently_worth_0() {
     let none = || Ok(ProgramResult::default());
-    let (episode, _) = run(options(true), &["1"], move |desk| ask(desk, &messages(&[user("1")])).map(|_| none()).unwrap());
+    let (episode, _) = run(options(true), &["1"], move |handle| ask(handle, &messages(&[user("1")])).map(|_| none()).unwrap());
     assert!(episode.score.is_none() && episode.extra[FAULT].as_str().unwrap().contains("returned no reward"));
-    let (episode, _) = run(options(false), &["1"], move |desk| ask(desk, &messages(&[user("1")])).map(|_| none()).unwrap());
+    let (episode, _) = run(options(false), &["1"], move |handle| ask(handle, &messages(&[user("1")])).map(|_| none()).unwrap());
     assert_eq!((episode.end, episode.extra.get(FAULT)), (EndReason::Done, None));
     let (episode, _) = run(options(true), &[], move |_| right(1.0));
     assert!(episode.score.is_none() && episode.extra[FAULT].as_str().unwrap().contains("no response of the model"));
     // A program that repeats a refused request is ended.
-    let (episode, _) = run(options(true), &[], move |desk| {
-        while desk.ask(Api::Chat, b"{}".to_vec()).is_some() {}
+    let (episode, _) = run(options(true), &[], move |handle| {
+        while handle.ask(Api::Chat, b"{}".to_vec()).is_some() {}
         none()
     });
     assert!(episode.extra[FAULT].as_str().unwrap().contains("was refused 100 times"));
@@ -327,7 +327,7 @@ fn programs_of_python_files_end() {
     assert!(start("walk").err().unwrap().to_string().contains("has no walk"));
     let host = start("run").unwrap();
     assert!(host.offers().program);
-    for (what, part) in [
+    for (label, part) in [
         (json!(0.5), Ok(0.5)),
         (json!("hang"), Err("agent.call_timeout without a request to the model: it timed out after 0.5 s")),
         (json!("die"), Err("its process ended with exit status 3")),
@@ -336,16 +336,16 @@ fn programs_of_python_files_end() {
     ] {
         let mut options = options(true);
         options.limits.call_timeout = Duration::from_millis(500);
-        let row = Map::from_iter([("do".to_owned(), what.clone())]);
+        let row = Map::from_iter([("do".to_owned(), label.clone())]);
         let program = PythonProgram::new(host.session(), row, "c".to_owned(), &options.limits);
-        let (inbox, desk) = Inbox::open();
+        let (inbox, handle) = Inbox::open();
         let access = ApiAccess { base_url: "http://127.0.0.1:9/v1".to_owned(), api_key: "k".to_owned(), model: "m".to_owned() };
-        program.begin(access, &inbox, desk).unwrap();
+        program.begin(access, &inbox, handle).unwrap();
         let burnish::agent::program::ProgramEvent::Ended(ended) = inbox.next() else { panic!("it asks nothing") };
         match (ended.unwrap(), part) {
             (Ok(verdict), Ok(reward)) => assert_eq!((verdict.reward, &verdict.extra["left"]), (Some(reward), &json!([1]))),
-            (Err(fault), Err(part)) => assert!(fault.message.contains(part), "{what}: {}", fault.message),
-            (ended, _) => panic!("{what}: {ended:?}"),
+            (Err(error), Err(part)) => assert!(error.message.contains(part), "{label}: {}", error.message),
+            (ended, _) => panic!("{label}: {ended:?}"),
         }
     }
 }

@@ -320,8 +320,8 @@ class Twice(AgentLoopBase):
     // The trainer's errors are raised in the loop.
     let session = host.session();
     session.ask("loop", &arguments, TIME).unwrap().unwrap();
-    let fault = session.ask("turn", &json!({"error": "no such template"}), TIME).unwrap().unwrap_err();
-    assert!(fault.message.starts_with("ValueError: no such template"), "{}", fault.message);
+    let error = session.ask("turn", &json!({"error": "no such template"}), TIME).unwrap().unwrap_err();
+    assert!(error.message.starts_with("ValueError: no such template"), "{}", error.message);
 }
 
 #[test]

@@ -124,9 +124,9 @@ fn a_call_that_is_killed_takes_no_other_with_it_that_had_not_begun() {
         // An `async` call has begun with the others, and ends with their process.
         for name in ["plain", "blocks", "class", "awaits"].into_iter().filter(|name| *name != "awaits" || x == 98) {
             let mut tools = tools(&file, Duration::from_secs(1));
-            let begun = Instant::now();
+            let started = Instant::now();
             let answers = ask(&mut tools, &[(name, 1), (name, x), (name, 3)]);
-            assert!(begun.elapsed() < Duration::from_secs(4), "{name}");
+            assert!(started.elapsed() < Duration::from_secs(4), "{name}");
             let found: Vec<_> = answers.iter().map(|answer| answer.failure).collect();
             assert_eq!(found, [None, Some(failure), None], "{name}: {answers:?}");
             assert_eq!((answers[0].text.as_str(), answers[2].text.as_str()), ("1", "3"), "{name}");

@@ -242,9 +242,9 @@ fn whatever_a_tool_does_costs_its_own_conversation() {
                 tools.call(&[call("counted", "{}")], &seen(&[])).unwrap().remove(0).text
             };
             assert_eq!(count(&mut tools), "1", "{name}");
-            let begun = Instant::now();
+            let started = Instant::now();
             let answer = tools.call(&[call(name, "{}")], &seen(&[])).unwrap().remove(0);
-            let took = begun.elapsed();
+            let took = started.elapsed();
             assert!(took < limit + MORE, "{name} took {took:?}");
             assert_eq!(answer.failure, failure, "{name}: {:.200}", answer.text);
             assert!(answer.text.contains(text), "{name}: {:.200}", answer.text);
@@ -296,10 +296,10 @@ fn an_interrupt_ends_a_call_and_not_the_host() {
         let call =
             scope.spawn(|| tools(&host, RowTools::default(), Duration::from_secs(60)).call(&[call("sleeps", "{}")], &seen(&[])));
         thread::sleep(Duration::from_millis(500));
-        let begun = Instant::now();
+        let started = Instant::now();
         interrupt.ask();
         assert!(call.join().unwrap().is_err());
-        assert!(begun.elapsed() < MORE);
+        assert!(started.elapsed() < MORE);
     });
 }
 

@@ -122,13 +122,13 @@ fn asked(host: &Host, conversation: usize) -> Vec<ToolResult> {
 }
 
 /// Asserts that each of several conversations gets its own results.
-fn assert_right(what: &str, host: &Host) {
+fn assert_right(label: &str, host: &Host) {
     thread::scope(|scope| {
         let running: Vec<_> =
             (1..=CONVERSATIONS).map(|conversation| (conversation, scope.spawn(move || asked(host, conversation)))).collect();
         for (conversation, answers) in running {
             for (nth, answer) in answers.join().unwrap().into_iter().enumerate() {
-                assert_eq!((answer.text, answer.failure), ((100 * conversation + nth).to_string(), None), "{what}");
+                assert_eq!((answer.text, answer.failure), ((100 * conversation + nth).to_string(), None), "{label}");
             }
         }
     });
@@ -137,22 +137,22 @@ fn assert_right(what: &str, host: &Host) {
 #[test]
 fn what_files_leave_open_is_not_shared() {
     let port = echo();
-    for (what, top, body) in LEAVE {
+    for (label, top, body) in LEAVE {
         let file = file(port, top, body);
         let host = start(&file, StartMethod::Auto);
-        assert!(host.loads_each(), "{what} was not seen");
-        assert_right(what, &host);
+        assert!(host.loads_each(), "{label} was not seen");
+        assert_right(label, &host);
         // It is shared if a setting asks for that.
         assert!(!start(&file, StartMethod::Fork).loads_each());
     }
-    for (what, top, body) in HARMLESS {
+    for (label, top, body) in HARMLESS {
         let file = file(port, top, body);
         let host = start(&file, StartMethod::Auto);
-        assert!(!host.loads_each(), "{what} does no harm");
-        assert_right(what, &host);
+        assert!(!host.loads_each(), "{label} does no harm");
+        assert_right(label, &host);
         let host = start(&file, StartMethod::Spawn);
         assert!(host.loads_each());
-        assert_right(what, &host);
+        assert_right(label, &host);
     }
 }
 

@@ -110,9 +110,9 @@ fn continuation(tokenizers: &mut Tokenizers, case: &Value) -> Continuation {
 /// Runs a case; returns the differences.
 fn play(continuation: &Continuation, case: &Value) -> Vec<String> {
     let mut wrong = Vec::new();
-    let mut differs = |what: &str, is: Value, should: &Value| {
+    let mut differs = |label: &str, is: Value, should: &Value| {
         if is != *should {
-            wrong.push(format!("{what}: {is}\n is not {should}"));
+            wrong.push(format!("{label}: {is}\n is not {should}"));
         }
     };
     let mut messages = list(&case["messages"]).to_vec();
@@ -168,7 +168,8 @@ fn golden_continuations_equal_verls() {
     let mut wrong = Vec::new();
     for case in list(&goldens["cases"]) {
         let continuation = continuation(&mut tokenizers, case);
-        wrong.extend(play(&continuation, case).into_iter().map(|what| format!("{} {}: {what}", case["template"], case["case"])));
+        wrong
+            .extend(play(&continuation, case).into_iter().map(|label| format!("{} {}: {label}", case["template"], case["case"])));
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), list(&goldens["cases"]).len(), wrong.join("\n"));
 }
@@ -185,7 +186,7 @@ fn golden_continuations_of_further_families_equal_verls() {
         for case in list(&goldens["cases"]).iter().filter(|case| case["model_type"] == *family) {
             let continuation =
                 Continuation::new(tokenizer.clone(), family, variables(case)).unwrap().with_literal_special_tokens(false);
-            wrong.extend(play(&continuation, case).into_iter().map(|what| format!("{family} {}: {what}", case["case"])));
+            wrong.extend(play(&continuation, case).into_iter().map(|label| format!("{family} {}: {label}", case["case"])));
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), list(&goldens["cases"]).len(), wrong.join("\n"));
@@ -267,7 +268,7 @@ fn control_tokens_in_answers_are_text() {
         let mut history = list(&case["messages"]).to_vec();
         history.push(case["steps"][0]["assistant"].clone());
         let turn = ids(&case["steps"][0]["token_ids"]);
-        let said = |text: &str, by: &Continuation| -> Result<Vec<u32>> {
+        let message = |text: &str, by: &Continuation| -> Result<Vec<u32>> {
             Ok(by.append(&history, &turn, &[json!({"role": "tool", "content": text})])?.ids)
         };
         let escaper = SpecialTokenEscaper::new(&tokenizer).unwrap();
@@ -278,7 +279,7 @@ fn control_tokens_in_answers_are_text() {
         };
         // Texts without special tokens take the usual path.
         for text in ["", "plain 21.5 °C\n\n  x", "{\"a\": [1, null]}", "burnishcontroltoken", "a < b | c > d"] {
-            assert_eq!(said(text, &ours).unwrap(), said(text, &as_verl).unwrap(), "{} {text}", case["template"]);
+            assert_eq!(message(text, &ours).unwrap(), message(text, &as_verl).unwrap(), "{} {text}", case["template"]);
             assert_eq!(as_trl(text, Some(&escaper)), as_trl(text, None), "{} {text}", case["template"]);
         }
         let literal = Literal::new(&tokenizer);
@@ -286,7 +287,7 @@ fn control_tokens_in_answers_are_text() {
             let text = format!("a {control}{control} b burnishcontroltoken0end {control}");
             let count = |ids: &[u32], id: u32| ids.iter().filter(|&&other| other == id).count();
             let by_trl = as_trl(&text, Some(&escaper)).zip(as_trl("a b", None));
-            let both = [(said(&text, &ours).unwrap(), said("a b", &as_verl).unwrap())].into_iter().chain(by_trl);
+            let both = [(message(&text, &ours).unwrap(), message("a b", &as_verl).unwrap())].into_iter().chain(by_trl);
             for (found, plain) in both {
                 for known in literal.control_texts() {
                     let id = tokenizer.single(known).unwrap();
@@ -342,9 +343,9 @@ fn templates_of_alternating_roles_are_continued() {
     let continuation = Continuation::new(strict.clone(), "qwen2", TemplateVariables::default()).unwrap();
     assert_eq!(continuation.check(false, true).unwrap(), Vec::<String>::new());
     assert!(format!("{:#}", continuation.check(true, false).unwrap_err()).contains("roles must alternate"));
-    let said = |role: &str| json!({"role": role, "content": role});
+    let message = |role: &str| json!({"role": role, "content": role});
     let end = strict.encode("<|im_end|>").unwrap();
-    let appended = continuation.append(&[said("user"), said("assistant")], &end, &[said("user")]).unwrap();
+    let appended = continuation.append(&[message("user"), message("assistant")], &end, &[message("user")]).unwrap();
     assert_eq!(strict.decode(&appended.ids, false).unwrap(), "\nuser:user<|im_end|>\nassistant:");
 }
 

@@ -55,14 +55,14 @@ fn rows_of_openrlhf_are_its_golden() {
                 continue;
             }
             let template = given["input_template"].as_str().unwrap_or("{}");
-            let talks = row["input"].is_array();
-            let row = match talks {
+            let is_conversation = row["input"].is_array();
+            let row = match is_conversation {
                 true => row.clone(),
                 false => json!({"input": template.replace("{}", row["input"].as_str().unwrap()), "output": row["output"]}),
             };
             // Without `multiturn`, the last turn of a conversation is trained.
             let many = given["multiturn"] == true;
-            let row = match talks && !many {
+            let row = match is_conversation && !many {
                 true => {
                     let (last, prompt) = row["input"].as_array().unwrap().split_last().unwrap();
                     json!({"input": prompt, "output": [last]})

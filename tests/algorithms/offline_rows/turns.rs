@@ -73,28 +73,28 @@ fn turns_are_trls_golden() {
             let messages = row["messages"].as_array().unwrap();
             let mut row = row.clone();
             row.as_object_mut().unwrap().retain(|_, value| !value.is_null());
-            let what = format!("{name}, {title}");
+            let label = format!("{name}, {title}");
             let files = file(folder.path(), &row);
             let read = match read_sft(&files, &tokenizer, &options(AssistantMask::Auto)) {
                 Ok(read) => read,
                 // GLM-4.5 ends no turn; some templates leave out text contents, or calls.
                 Err(error) => {
                     let said = format!("{error:#}");
-                    let meant = match name.as_str() {
+                    let expected = match name.as_str() {
                         "glm4moe" => "does not end the turn with a special token",
                         "idefics3" | "smolvlm" | "llava_next" => "the chat template does not write",
                         "deepseek_r1_distill" | "phi3" | "phi3_5" if title == "tools" => "does not write its \"tool_calls\"",
                         _ => "(no error)",
                     };
-                    if !said.contains(meant) {
-                        wrong.push(format!("{what}: {said}"));
+                    if !said.contains(expected) {
+                        wrong.push(format!("{label}: {said}"));
                     }
                     continue;
                 }
             };
             let said = format!("{:?}", read.tally);
             let document = &read.kept[0];
-            assert_eq!(document.ids, tokenizer.encode(case["text"].as_str().unwrap()).unwrap(), "{what}");
+            assert_eq!(document.ids, tokenizer.encode(case["text"].as_str().unwrap()).unwrap(), "{label}");
             let ours = learnt(&tokenizer, &document.ids, &document.weights);
             let theirs: Vec<&str> = case["marked"].as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect();
             // The whole text of a message is trained, or an error names the row.
@@ -102,14 +102,14 @@ fn turns_are_trls_golden() {
             for (ours, message) in ours.iter().zip(turns) {
                 let content = message["content"].as_str().unwrap().trim();
                 if !ours.contains(content) && !said.contains("does not write completely") {
-                    wrong.push(format!("{what}: {content:?} is not in {ours:?}, and no message says so: {said}"));
+                    wrong.push(format!("{label}: {content:?} is not in {ours:?}, and no message says so: {said}"));
                 }
             }
             if theirs.is_empty() {
                 continue;
             }
             if ours.len() != theirs.len() {
-                wrong.push(format!("{what}: {ours:?}, TRL {theirs:?}"));
+                wrong.push(format!("{label}: {ours:?}, TRL {theirs:?}"));
                 continue;
             }
             let before = |i: usize| {
@@ -130,19 +130,19 @@ fn turns_are_trls_golden() {
                 if case["same"] == true {
                     match header.or(merged).filter(|header| is_given(header)) {
                         Some(_) => same += 1,
-                        None => wrong.push(format!("{what}, turn {i}: {ours:?}, TRL {theirs:?}")),
+                        None => wrong.push(format!("{label}, turn {i}: {ours:?}, TRL {theirs:?}")),
                     }
                 } else if header.is_some() || theirs.contains(ours.trim_start()) {
                     // Its variants keep the thoughts of earlier turns, and write them where a turn has none.
                     other += 1;
                 } else {
-                    wrong.push(format!("{what}, turn {i}: {ours:?}, TRL has another whole, {theirs:?}"));
+                    wrong.push(format!("{label}, turn {i}: {ours:?}, TRL has another whole, {theirs:?}"));
                 }
             }
             // With the generation prompt alone a turn begins no earlier.
             let document = read_sft(&files, &tokenizer, &options(AssistantMask::Prefix)).unwrap().kept.remove(0);
             let shorter = learnt(&tokenizer, &document.ids, &document.weights);
-            assert!(ours.iter().zip(&shorter).all(|(ours, shorter)| ours.ends_with(shorter.as_str())), "{what}: {shorter:?}");
+            assert!(ours.iter().zip(&shorter).all(|(ours, shorter)| ours.ends_with(shorter.as_str())), "{label}: {shorter:?}");
         }
     }
     assert!(wrong.is_empty(), "{} equal, {} differ:\n{}", same + other, wrong.len(), wrong.join("\n"));

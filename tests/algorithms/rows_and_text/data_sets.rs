@@ -201,7 +201,7 @@ fn tldr_has_posts_and_references() {
     let post = "SUBREDDIT: r/cats\n\nTITLE: Mine\n\nPOST: It sleeps.\n\nTL;DR:";
     let messages = |reply: &str| json!([{"role": "user", "content": post}, {"role": "assistant", "content": reply}]);
     let continued = [json!({"prompt": post, "completion": " Cat sleeps."})];
-    let talks = [
+    let conversations = [
         json!({"prompt": post, "messages": messages(" Sleeps."), "chosen": messages(" Better."), "rejected": messages(" Worse.")}),
     ];
     let row = |prompt: Value, source: &str, truth: &str| {
@@ -209,12 +209,12 @@ fn tldr_has_posts_and_references() {
                "reward_model": {"style": "model", "ground_truth": truth}, "extra_info": {"split": "train", "index": 0}})
     };
     let (of_lib, of_talks) = ("trl-lib/tldr", "trl-internal-testing/tldr-preference-sft-trl-style");
-    let said = json!([{"role": "user", "content": post}]);
+    let message = json!([{"role": "user", "content": post}]);
     for (published, settings, expected) in [
-        (&continued, vec![], row(said.clone(), of_lib, " Cat sleeps.")),
+        (&continued, vec![], row(message.clone(), of_lib, " Cat sleeps.")),
         (&continued, vec![("prompt", "text")], row(json!(post), of_lib, " Cat sleeps.")),
-        (&talks, vec![], row(said.clone(), of_talks, " Sleeps.")),
-        (&talks, vec![("prompt", "text")], row(json!(post), of_talks, " Sleeps.")),
+        (&conversations, vec![], row(message.clone(), of_talks, " Sleeps.")),
+        (&conversations, vec![("prompt", "text")], row(json!(post), of_talks, " Sleeps.")),
     ] {
         let files =
             prepared("tldr", &settings, |folder| write_table(&folder.join("data/train-00000-of-00001.parquet"), published));
@@ -222,7 +222,7 @@ fn tldr_has_posts_and_references() {
         assert_eq!(file(&files, "train.parquet"), [expected]);
         let pairs = files.iter().find(|(name, _)| name == "pairs/train.parquet").map(|(_, rows)| rows.clone());
         let expected = json!({"prompt": post, "chosen": " Better.", "rejected": " Worse."});
-        assert_eq!(pairs, (published == &talks).then(|| vec![expected]));
+        assert_eq!(pairs, (published == &conversations).then(|| vec![expected]));
     }
 }
 

@@ -16,7 +16,7 @@ fn contents_in_parts_are_text() {
     let drops = "{% for m in messages %}{{ m.role ~ ':' ~ (m.content if m.content is string else '') ~ ';' }}{% endfor %}";
     let dumps = "{% for m in messages %}{{ m.role ~ ':' ~ (m.content if m.content is string else m.content | tojson) ~ ';' }}{% endfor %}";
     let part = |text: &str| json!({"type": "text", "text": text, "image": null});
-    let talk =
+    let conversation =
         json!([{"role": "system", "content": [part("1")], "name": null}, {"role": "user", "content": [part("2+"), part("3=")]}]);
     for (source, expected) in [
         (plain, "system:1;user:2+3=;"),
@@ -28,7 +28,7 @@ fn contents_in_parts_are_text() {
         ("{% for m in messages %}{% for p in m.content %}{{ p.text | upper }}{% endfor %}{% endfor %}", "12+3="),
     ] {
         let tokenizer = Tokenizer::load_with_template(folder.path(), Some(source)).unwrap();
-        assert_eq!(tokenizer.apply_chat_template(&talk, true, &Map::new()).unwrap(), expected, "{source}");
+        assert_eq!(tokenizer.apply_chat_template(&conversation, true, &Map::new()).unwrap(), expected, "{source}");
     }
     // A field that is null, as columns of structs have it, counts as missing.
     let keys = Tokenizer::load_with_template(
@@ -100,9 +100,9 @@ fn rows_with_images_are_refused() {
             message.contains("rows.jsonl, row 0") && message.contains(&format!("column \"{name}\" is not empty")),
             "{message}"
         );
-        let mut talk = json!({"messages": [{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]});
-        talk[name] = value;
-        let files = jsonl(folder.path(), &[talk]);
+        let mut conversation = json!({"messages": [{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]});
+        conversation[name] = value;
+        let files = jsonl(folder.path(), &[conversation]);
         assert!(error(load_sft(&files, &tokenizer, &conversations(Overlong::Error, 9))).contains("is not empty"));
     }
     // Images as data sets hold them: bytes in parquet, in one row of two.
@@ -343,7 +343,7 @@ fn shares_of_files_hold_in_every_epoch_and_resume_anywhere() {
     firsts.dedup();
     assert_eq!(firsts, (0..8).collect::<Vec<_>>());
     for (sets, why) in [([(10, 1.0), (0, 1.0)], "no rows"), ([(9, 1000.0), (1, 1.0)], "too small for one of the 10 rows")] {
-        let (set, said) = Sampler::new(10, 3, true, 7, false).unwrap().with_shares(&sets).unwrap_err();
-        assert!(set == 1 && said.contains(why), "{said}");
+        let (set, message) = Sampler::new(10, 3, true, 7, false).unwrap().with_shares(&sets).unwrap_err();
+        assert!(set == 1 && message.contains(why), "{message}");
     }
 }

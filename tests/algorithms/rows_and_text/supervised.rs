@@ -174,15 +174,15 @@ fn messages_weigh_and_their_roles_are_chosen() {
         };
         load_sft(&jsonl(folder.path(), &[json!({"messages": turns})]), &tokenizer, &options)
     };
-    let said = |document: &Document, weight: f32| {
+    let message = |document: &Document, weight: f32| {
         let ids: Vec<u32> =
             document.ids.iter().zip(&document.weights).filter(|(_, w)| **w == weight).map(|(id, _)| *id).collect();
         tokenizer.decode(&ids, false).unwrap()
     };
     let document = &load(&["assistant"], &turns).unwrap()[0];
-    assert_eq!([said(document, 0.5), said(document, 1.0)], ["22<|im_end|>", "66<|im_end|>"]);
+    assert_eq!([message(document, 0.5), message(document, 1.0)], ["22<|im_end|>", "66<|im_end|>"]);
     let document = &load(&["user"], &turns).unwrap()[0];
-    assert_eq!(said(document, 1.0), "1<|im_end|>3<|im_end|>5<|im_end|>");
+    assert_eq!(message(document, 1.0), "1<|im_end|>3<|im_end|>5<|im_end|>");
     for (field, value, part) in [
         ("weight", json!(-1), "message 0: \"weight\" must be a number of at least 0"),
         ("train", json!("no"), "message 0: \"train\" must be"),
@@ -319,7 +319,7 @@ fn pairs_are_read_in_every_form_and_what_is_left_out_is_named() {
     }
     // The source of a prompt, and the messages where whole sides are scored.
     let turn = |role: &str, content: &str| json!({"role": role, "content": content});
-    let talks = |prompt: &str| {
+    let conversations = |prompt: &str| {
         let side = |answer: &str| json!([turn("user", "1+1="), turn("assistant", answer)]);
         json!({"prompt": prompt, "chosen": side("2"), "rejected": side("3")})
     };
@@ -332,8 +332,8 @@ fn pairs_are_read_in_every_form_and_what_is_left_out_is_named() {
         (&implicit, 9, "", ""),
         (&json!({"question": "1+1=", "chosen": "2", "rejected": "33"}), 9, no_prompt, alone),
         (&json!({"prompt": null, "chosen": "2", "rejected": "33"}), 9, no_prompt, alone),
-        (&talks("1+1= "), 99, "", ""),
-        (&talks("2+2="), 99, apart, apart),
+        (&conversations("1+1= "), 99, "", ""),
+        (&conversations("2+2="), 99, apart, apart),
         (&answers, 99, apart, apart),
         (&explicit, 6, "are cut at data.max_length", "are cut at data.max_length"),
         (&json!({"prompt": "1", "chosen": "1111", "rejected": "1112"}), 4, equal_end, equal_end),
@@ -382,10 +382,10 @@ fn judged_steps_that_are_cut_off_are_counted() {
     ] {
         let row = json!({"prompt": "1+1", "completions": steps, "labels": labels});
         let options = StepOptions { rows: rows.clone(), max_length: max, cut: true, reading: RowSelection::default() };
-        let said = match read_steps(&jsonl(folder.path(), &[row]), &tokenizer, &options) {
+        let message = match read_steps(&jsonl(folder.path(), &[row]), &tokenizer, &options) {
             Ok(read) => format!("{:?}", read.tally),
             Err(error) => format!("{error:#}"),
         };
-        assert!(parts.iter().all(|part| said.contains(part)), "{max}: {said}");
+        assert!(parts.iter().all(|part| message.contains(part)), "{max}: {message}");
     }
 }

@@ -185,16 +185,16 @@ fn render(template: Option<&str>, messages: Value, kwargs: Value) -> anyhow::Res
 /// and templates that fail.
 #[test]
 fn chat_templates_are_marked_missing_or_wrong() {
-    let talk = json!([{"role": "system", "content": "Be <brief> & 'kind'."}, {"role": "user", "content": " Hi\n"},
+    let conversation = json!([{"role": "system", "content": "Be <brief> & 'kind'."}, {"role": "user", "content": " Hi\n"},
                       {"role": "assistant", "content": "<think>x</think>\n\nHello é"}, {"role": "user", "content": "Bye"}]);
     assert_eq!(
-        render(Some(CHATML), talk.clone(), json!({"enable_thinking": false})).unwrap(),
+        render(Some(CHATML), conversation.clone(), json!({"enable_thinking": false})).unwrap(),
         "<|im_start|>system\nBe <brief> & 'kind'.<|im_end|>\n<|im_start|>user\n Hi\n<|im_end|>\n<|im_start|>assistant\n\
          Hello é<|im_end|>\n<|im_start|>user\nBye<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
     );
     assert_eq!(render(None, json!([{"role": "user", "content": "a"}]), json!({})).unwrap(), "a\n");
     assert!(error(render(None, json!([{"role": "user"}]), json!({}))).contains("message 0"));
-    assert!(error(render(Some("{% for x in y"), talk.clone(), json!({}))).contains("not valid Jinja"));
+    assert!(error(render(Some("{% for x in y"), conversation.clone(), json!({}))).contains("not valid Jinja"));
     let endless = "{% for a in range(9999) %}{% for b in range(9999) %}{{ a }}{% endfor %}{% endfor %}";
-    assert!(error(render(Some(endless), talk, json!({}))).contains("instructions"));
+    assert!(error(render(Some(endless), conversation, json!({}))).contains("instructions"));
 }

@@ -48,8 +48,8 @@ fn learnt(template: &str, row: &Value, options: &SftOptions) -> (Result<Vec<Stri
         Ok(read) => read,
         Err(error) => return (Err(format!("{error:#}")), String::new()),
     };
-    let said = format!("{:?}", read.tally);
-    let Some(document) = read.kept.first() else { return (Err(said.clone()), said) };
+    let message = format!("{:?}", read.tally);
+    let Some(document) = read.kept.first() else { return (Err(message.clone()), message) };
     let (mut runs, mut before): (Vec<Vec<u32>>, f32) = (Vec::new(), 0.0);
     for (id, weight) in document.ids.iter().zip(&document.weights) {
         match runs.last_mut().filter(|_| before != 0.0) {
@@ -59,7 +59,7 @@ fn learnt(template: &str, row: &Value, options: &SftOptions) -> (Result<Vec<Stri
         }
         before = *weight;
     }
-    (Ok(runs.iter().map(|run| tokenizer.decode(run, false).unwrap()).collect()), said)
+    (Ok(runs.iter().map(|run| tokenizer.decode(run, false).unwrap()).collect()), message)
 }
 
 #[test]
@@ -154,8 +154,8 @@ fn no_part_of_a_learnt_message_is_lost_in_silence() {
         (only_calls, &with_calls, true),
         (marked.as_str(), &one("2"), true),
     ] {
-        let (result, said) = learnt(template, row, &options);
+        let (result, text) = learnt(template, row, &options);
         assert!(result.is_ok(), "{result:?}");
-        assert_eq!(said.contains("does not write completely"), says, "{row}\n{template}\n{said}");
+        assert_eq!(text.contains("does not write completely"), says, "{row}\n{template}\n{text}");
     }
 }

@@ -17,8 +17,9 @@ fn every_option_of_all_releases_together_is_named() {
                 command.extend(words(&sample(option, &default)));
             }
             let recipe = converted(peer, &command, None).unwrap_or_else(|error| panic!("{}: {error}", trainer.name)).recipe;
-            let told: String = recipe.lines().skip(3).filter(|line| !line.contains("are of several releases")).collect();
-            let is_named = |name: &str| told.match_indices(name).any(|(at, _)| !told[at + name.len()..].starts_with(['_', '.']));
+            let message: String = recipe.lines().skip(3).filter(|line| !line.contains("are of several releases")).collect();
+            let is_named =
+                |name: &str| message.match_indices(name).any(|(at, _)| !message[at + name.len()..].starts_with(['_', '.']));
             let lost: Vec<&str> = given.iter().map(|option| option.name).filter(|name| !is_named(name)).collect();
             assert!(lost.is_empty(), "{} {}: {}", peer.name, trainer.name, lost.join(", "));
         }

@@ -54,11 +54,11 @@ fn the_values_of_a_group_are_taken() {
                 if follows || node.value == Value::Null || tree.value(&to).is_none() {
                     return;
                 }
-                let here = tree.value(&to).unwrap();
+                let ours = tree.value(&to).unwrap();
                 assert!(
-                    alike(here, &node.value),
+                    alike(ours, &node.value),
                     "{edition} {word}: {to} is {}, in verl {key}: {}",
-                    here.to_yaml(),
+                    ours.to_yaml(),
                     node.value.to_yaml()
                 );
                 compared += 1;
@@ -150,9 +150,9 @@ fn frameworks_bring_their_own_schedules_and_adapters() {
             assert!(alike(line.tree.value(key).unwrap(), &node.value), "{command}: {key} as a line is not {:?}", node.value);
         });
         for (key, value) in *settings {
-            let here = yaml(&tree, key);
-            let same = here == *value || here.parse::<f64>().is_ok_and(|here| value.parse() == Ok(here));
-            assert!(same, "{edition} {command}: {key} is {here}, not {value}");
+            let ours = yaml(&tree, key);
+            let same = ours == *value || ours.parse::<f64>().is_ok_and(|ours| value.parse() == Ok(ours));
+            assert!(same, "{edition} {command}: {key} is {ours}, not {value}");
         }
     }
     // Dropped settings are named, with the reason.

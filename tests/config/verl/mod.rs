@@ -112,7 +112,7 @@ fn golden_command_lines_convert_and_resolve() {
             let (written, tree) = (built_in(converted.kind), resolved(&converted));
             for (key, expected) in line["resolved_diff_vs_default"].as_object().unwrap() {
                 let mut expected = available(key, from_json(expected));
-                let here = match row(converted.kind, key, written.root()) {
+                let ours = match row(converted.kind, key, written.root()) {
                     Some(KeyRow { treatment: KeyTreatment::Sets(to, value), .. }) => {
                         expected = editions::parse(value).unwrap().value;
                         Some(to.to_string())
@@ -127,11 +127,11 @@ fn golden_command_lines_convert_and_resolve() {
                     None if written.value(key).is_none() && converted.preset.ends_with("generation_server") => None,
                     None => Some(key.clone()),
                 };
-                let Some(here) = here else {
+                let Some(ours) = ours else {
                     elsewhere += 1;
                     continue;
                 };
-                let Some(value) = tree.value(&here) else { panic!("{here} is missing\n{}", converted.recipe) };
+                let Some(value) = tree.value(&ours) else { panic!("{ours} is missing\n{}", converted.recipe) };
                 let same = alike(value, &expected);
                 assert!(same, "{command}\n{key}: {} is not {expected:?}\n{}", value.to_yaml(), converted.recipe);
                 values += 1;
@@ -156,8 +156,8 @@ fn golden_command_lines_that_verl_refuses_are_refused() {
             .find(|word| word.trim_end_matches('.').contains('.'))
             .unwrap();
         let key = word.split(['=', '[']).next().unwrap().trim_end_matches('.');
-        // A word that is not an override is an error; a key that verl refuses is commented out, with the reason. A `+` before a key
-        // that an earlier release did not have is left out, and a note says so.
+        // A word that is not an override is an error; a key that verl refuses is commented out, with the reason. A `+` before a
+        // key that an earlier release did not have is left out, and a note says so.
         let message = match convert(command) {
             Err(error) => error.to_string(),
             Ok(converted) => {

@@ -154,14 +154,14 @@ fn problems(kind: Kind, old: &str, new: &str) -> Vec<String> {
                     }
                 }
                 Ok((value, renamed)) => {
-                    let wanted = match (of_old, of_new) {
+                    let expected = match (of_old, of_new) {
                         (Some(old), _) if yields => vec![text(old), null.clone()],
                         (_, Some(new)) => vec![text(new)],
                         (Some("null"), None) => vec![unset.clone(), null.clone()],
                         (Some(old), None) => vec![text(old)],
                         (None, None) => vec![],
                     };
-                    if !wanted.iter().any(|wanted| alike(wanted, &value)) {
+                    if !expected.iter().any(|expected| alike(expected, &value)) {
                         wrong.push(format!("{case}: it is {}", value.to_yaml()));
                     }
                     if of_old == Some(OLD) && !renamed.iter().any(|from| from == old) && !alike(&value, &Value::Text(NEW.into()))

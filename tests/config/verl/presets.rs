@@ -306,11 +306,11 @@ fn golden_verls_defaults_resolve_as_in_verl() {
     let (mut wrong, mut equal) = (vec![], 0);
     for (preset, settings, tree) in presets() {
         for (key, (verls, value)) in settings {
-            let here = tree.value(&key);
+            let found = tree.value(&key);
             equal += 1;
-            if !here.is_some_and(|here| alike(here, &value)) {
-                let here = here.map(|value| value.to_yaml());
-                wrong.push(format!("{preset} {key}: {here:?}, in verl {verls}: {}", value.to_yaml()));
+            if !found.is_some_and(|found| alike(found, &value)) {
+                let found = found.map(|value| value.to_yaml());
+                wrong.push(format!("{preset} {key}: {found:?}, in verl {verls}: {}", value.to_yaml()));
             }
         }
     }
@@ -357,17 +357,17 @@ fn verls_files_compose_to_the_frozen_defaults() {
         for (_, config, _) in PRESETS {
             let Some(tree) = compose_edition(edition, config, &[]) else { continue };
             let tree = tree.unwrap_or_else(|error| panic!("{edition} {config}: {error}"));
-            let mut here = BTreeMap::new();
-            leaves("", &tree, &mut |key, node| drop(here.insert(key.to_string(), node.value.clone())));
+            let mut found = BTreeMap::new();
+            leaves("", &tree, &mut |key, node| drop(found.insert(key.to_string(), node.value.clone())));
             let frozen = editions::keys().filter(|key| key.config == config);
             let frozen: BTreeMap<&str, Value> =
                 frozen.filter_map(|key| Some((key.key, editions::parse(key.defaults[index]?).unwrap().value))).collect();
-            for (key, value) in &here {
+            for (key, value) in &found {
                 let frozen = frozen.get(key.as_str()).unwrap_or_else(|| panic!("{edition} {config}: {key} is not frozen"));
                 assert!(alike(value, frozen), "{edition} {config} {key}: {value:?}, not {frozen:?}");
             }
             // Keys that verl's main branch had by then are in no file.
-            let ahead: Vec<&&str> = frozen.keys().filter(|key| !here.contains_key(**key)).collect();
+            let ahead: Vec<&&str> = frozen.keys().filter(|key| !found.contains_key(**key)).collect();
             assert!(*edition == "2026-01" || ahead.is_empty(), "{edition} {config}: {ahead:?}");
         }
     }

@@ -102,8 +102,8 @@ fn checked_schema<'a>(schema: &'a Value, place: &str) -> Result<&'a Value, Confi
     }
     for (key, is_fine) in [("description", Value::is_string as fn(&Value) -> bool), ("parameters", Value::is_object)] {
         if let Some(other) = function.get(key).filter(|value| !value.is_null() && !is_fine(value)) {
-            let wanted = if key == "parameters" { "a mapping" } else { "a text" };
-            return Err(wrong(&format!("{place}.{key}"), format!("`{key}` must be {wanted}, not {}", kind_of(other))));
+            let expected = if key == "parameters" { "a mapping" } else { "a text" };
+            return Err(wrong(&format!("{place}.{key}"), format!("`{key}` must be {expected}, not {}", kind_of(other))));
         }
     }
     Ok(schema)

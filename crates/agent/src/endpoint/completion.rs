@@ -64,16 +64,16 @@ impl ResponseParser<'_> {
         let ended = ids.last().filter(|_| response.finish == Finish::Stop);
         let by_token = ended.filter(|last| options.stop_token_ids.contains(last) && !eos.contains(last));
         let is_end = ended.is_some_and(|last| eos.contains(last) || options.stop_token_ids.contains(last));
-        let said = if is_end { &ids[..ids.len() - 1] } else { &ids[..] };
+        let text_ids = if is_end { &ids[..ids.len() - 1] } else { &ids[..] };
         let shows_last = !is_end || options.include_stop;
         // Only the last token can have ended the response: a stop text before `min_tokens` did not.
         let may_stop = ended.is_some() && !is_end;
-        let (text, by_text) = self.text(if shows_last { ids } else { said }, may_stop, options.special_tokens)?;
+        let (text, by_text) = self.text(if shows_last { ids } else { text_ids }, may_stop, options.special_tokens)?;
         let parsed = calls.as_ref().filter(|_| response.finish == Finish::Stop);
         let parsed = match parsed {
             // Formats match the special tokens at the beginning of calls.
             Some(CallParser { format, tools, ignore_in_thinking, .. }) => {
-                Some(parse(format, &self.text(said, may_stop, true)?.0, tools, *ignore_in_thinking))
+                Some(parse(format, &self.text(text_ids, may_stop, true)?.0, tools, *ignore_in_thinking))
             }
             None => None,
         };

@@ -39,14 +39,14 @@ impl RequestFields {
         self.taken(name, "true or false", |value| value.as_bool().ok_or(value))
     }
 
-    /// Takes a finite number in a range, which `what` describes.
-    pub fn number(&mut self, name: &str, what: &str, is_right: impl Fn(f64) -> bool) -> Result<Option<f64>, ApiError> {
-        self.taken(name, what, |value| value.as_f64().filter(|number| number.is_finite() && is_right(*number)).ok_or(value))
+    /// Takes a finite number in a range, which `expected` describes.
+    pub fn number(&mut self, name: &str, expected: &str, is_right: impl Fn(f64) -> bool) -> Result<Option<f64>, ApiError> {
+        self.taken(name, expected, |value| value.as_f64().filter(|number| number.is_finite() && is_right(*number)).ok_or(value))
     }
 
-    /// Takes an integer in a range, which `what` describes.
-    pub fn integer(&mut self, name: &str, what: &str, is_right: impl Fn(i64) -> bool) -> Result<Option<i64>, ApiError> {
-        self.taken(name, what, |value| value.as_i64().filter(|number| is_right(*number)).ok_or(value))
+    /// Takes an integer in a range, which `expected` describes.
+    pub fn integer(&mut self, name: &str, expected: &str, is_right: impl Fn(i64) -> bool) -> Result<Option<i64>, ApiError> {
+        self.taken(name, expected, |value| value.as_i64().filter(|number| is_right(*number)).ok_or(value))
     }
 
     /// Takes a count: an integer of at least `least`.
@@ -75,9 +75,16 @@ impl RequestFields {
         self.taken(name, "a list of token ids", |value| ids(&value).ok_or(value))
     }
 
-    fn taken<T>(&mut self, name: &str, what: &str, read: impl FnOnce(Value) -> Result<T, Value>) -> Result<Option<T>, ApiError> {
+    fn taken<T>(
+        &mut self,
+        name: &str,
+        expected: &str,
+        read: impl FnOnce(Value) -> Result<T, Value>,
+    ) -> Result<Option<T>, ApiError> {
         let Some(value) = self.take(name) else { return Ok(None) };
-        read(value).map(Some).map_err(|wrong| ApiError::field(name, format!("`{name}` must be {what}, not {}", shown(&wrong))))
+        read(value)
+            .map(Some)
+            .map_err(|wrong| ApiError::field(name, format!("`{name}` must be {expected}, not {}", shown(&wrong))))
     }
 
     /// Returns the names of the fields that were not taken.

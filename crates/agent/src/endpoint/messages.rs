@@ -13,7 +13,7 @@ pub(super) fn checked(messages: Vec<Value>) -> Result<Vec<Value>, ApiError> {
         return Err(ApiError::field("messages", "`messages` must be a list of at least one message"));
     }
     for (i, message) in messages.iter().enumerate() {
-        let wrong = |what: &str| Err(ApiError::field("messages", format!("`messages[{i}]` {what}")));
+        let wrong = |expected: &str| Err(ApiError::field("messages", format!("`messages[{i}]` {expected}")));
         if !message.get("role").is_some_and(Value::is_string) {
             return wrong("must be an object with `role`, a text");
         }

@@ -143,12 +143,12 @@ impl RequestOptions {
         }
         let room = longest - prompt;
         let max_tokens = match self.max_tokens {
-            Some(wanted) if wanted > room => {
+            Some(requested) if requested > room => {
                 let message =
-                    format!("`max_tokens` is {wanted}: a prompt of {prompt} tokens leaves {room} of the model's {longest}");
+                    format!("`max_tokens` is {requested}: a prompt of {prompt} tokens leaves {room} of the model's {longest}");
                 return Err(ApiError::too_long("max_tokens", message));
             }
-            Some(wanted) => wanted,
+            Some(requested) => requested,
             None => sampling.max_tokens.min(room),
         };
         let min_tokens = match self.min_tokens {

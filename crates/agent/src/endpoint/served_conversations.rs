@@ -211,7 +211,7 @@ mod tests {
         json!({"role": "user", "content": text})
     }
 
-    fn said(text: &str) -> Value {
+    fn assistant(text: &str) -> Value {
         json!({"role": "assistant", "content": text})
     }
 
@@ -234,7 +234,7 @@ mod tests {
             Ok(Appended { remove: 1, ids: (90..90 + new.len() as u32).collect() })
         };
         let start = all.find("k", &prompt, 0).start(prompt, 0, append);
-        all.served("k", &start, Some(said(reply)), response(turn));
+        all.served("k", &start, Some(assistant(reply)), response(turn));
         start
     }
 
@@ -243,10 +243,10 @@ mod tests {
         let mut all = ServedConversations::new(1000);
         assert_eq!(ask(&mut all, prompt(&[1, 2], &[user("a")]), &[3, 4], "b").way, ContinuationKind::New);
         // The same ids, from a template that repeats sampled text exactly.
-        let second = ask(&mut all, prompt(&[1, 2, 3, 4, 5], &[user("a"), said("b"), user("c")]), &[6], "d");
+        let second = ask(&mut all, prompt(&[1, 2, 3, 4, 5], &[user("a"), assistant("b"), user("c")]), &[6], "d");
         assert_eq!((second.way, second.asked), (ContinuationKind::Ids, 1));
         // Other ids for the same messages: sampled ids stay, except those that the template removes.
-        let messages = [user("a"), said("b"), user("c"), said(" d "), user("e"), user("f")];
+        let messages = [user("a"), assistant("b"), user("c"), assistant(" d "), user("e"), user("f")];
         let third = ask(&mut all, prompt(&[1, 2, 77, 5, 6, 7], &messages), &[8], "g");
         assert_eq!((third.way, third.prompt, &third.ids[..]), (ContinuationKind::Messages, 2, &[1, 2, 3, 4, 5, 90, 91][..]));
         let whole = all.trajectories("k").unwrap();
@@ -256,13 +256,13 @@ mod tests {
         assert_eq!(one.tokens.sampled, [true, true, false, false, false, true]);
         assert_eq!(one.tokens.log_probs, [-3.0, -4.0, 0.0, 0.0, 0.0, -8.0]);
         assert_eq!(one.messages.len(), 7);
-        assert_eq!(one.messages[6], said("g"));
+        assert_eq!(one.messages[6], assistant("g"));
         // The second turn again: a branch after the first turn.
-        let again = ask(&mut all, prompt(&[1, 2, 3, 4, 5], &[user("a"), said("b"), user("c")]), &[66], "D");
+        let again = ask(&mut all, prompt(&[1, 2, 3, 4, 5], &[user("a"), assistant("b"), user("c")]), &[66], "D");
         assert_eq!(again.way, ContinuationKind::Ids);
         // Another conversation, and one that cannot be continued.
         assert_eq!(ask(&mut all, prompt(&[5], &[user("x")]), &[6], "y").way, ContinuationKind::Branch);
-        let broken = ask(&mut all, prompt(&[5, 5], &[user("x"), said("y"), user("?")]), &[6], "z");
+        let broken = ask(&mut all, prompt(&[5, 5], &[user("x"), assistant("y"), user("?")]), &[6], "z");
         assert_eq!(broken.way, ContinuationKind::Broken("no".to_owned()));
         let ids: Vec<Vec<u32>> = all.take("k").unwrap().into_iter().map(|one| one.tokens.all()).collect();
         assert_eq!(ids, [vec![1, 2, 3, 4, 5, 90, 91, 8], vec![1, 2, 3, 4, 5, 66], vec![5, 6], vec![5, 5, 6]]);
@@ -273,7 +273,7 @@ mod tests {
     fn other_tools_are_another_conversation() {
         let mut all = ServedConversations::new(1000);
         ask(&mut all, prompt(&[1], &[user("a")]), &[2], "b");
-        let next = prompt(&[7], &[user("a"), said("b"), user("c")]);
+        let next = prompt(&[7], &[user("a"), assistant("b"), user("c")]);
         let found = all.find("k", &next, 1);
         assert_eq!(found.start(next, 1, |_, _, _| bail!("not asked")).way, ContinuationKind::Branch);
     }

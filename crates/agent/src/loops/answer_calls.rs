@@ -21,8 +21,8 @@ pub fn answer_calls(
 ) -> Result<Vec<String>> {
     let checked: Vec<_> = calls.iter().map(|call| checked(call.clone(), tools.schemas())).collect();
     let sound: Vec<_> = checked.iter().flatten().cloned().collect();
-    let seen = ConversationView { messages, ..ConversationView::EMPTY };
-    let given = if sound.is_empty() { Vec::new() } else { tools.call(&sound, &seen)? };
+    let view = ConversationView { messages, ..ConversationView::EMPTY };
+    let given = if sound.is_empty() { Vec::new() } else { tools.call(&sound, &view)? };
     let mut given = given.into_iter();
     let (longest, side): (usize, TruncateSide) = (limits.max_tool_response_length, limits.truncate);
     let text = |call: Result<ValidCall, Box<(String, ToolResult)>>| match call {

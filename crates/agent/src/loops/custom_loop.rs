@@ -126,12 +126,12 @@ impl CustomLoop {
     /// Ends the conversation with the loop's output.
     fn done(&mut self, output: LoopOutput) -> Result<NextAction> {
         if let Err(message) = self.checked(&output) {
-            let fault = PartyError {
+            let error = PartyError {
                 failure: ReplyFailure::Raised,
                 message: format!("the agent loop {}: {message}", self.name),
                 seconds: 0.0,
             };
-            return self.failed(fault);
+            return self.failed(error);
         }
         let LoopOutput { prompt, ids, mask, score, num_turns, mut extra } = output;
         let was = ids.len();
@@ -196,9 +196,9 @@ impl CustomLoop {
     }
 
     /// Ends the conversation because the loop failed.
-    fn failed(&mut self, fault: PartyError) -> Result<NextAction> {
+    fn failed(&mut self, error: PartyError) -> Result<NextAction> {
         self.fill_with_served()?;
-        Ok(self.record.fault(fault))
+        Ok(self.record.fault(error))
     }
 
     /// Records the tokens up to the end of the last turn, for a loop that returned nothing.
@@ -254,7 +254,7 @@ impl AgentLoop for CustomLoop {
         }
         let mut answer = turn.map(|turn| self.serve(turn));
         loop {
-            let begun = Instant::now();
+            let started = Instant::now();
             let wanted = match self.own.resume(answer.take())? {
                 Ok(wanted) => wanted,
                 Err(fault) => {
@@ -262,7 +262,7 @@ impl AgentLoop for CustomLoop {
                     return self.failed(PartyError { message, ..fault });
                 }
             };
-            self.record.waited(begun.elapsed().as_secs_f64());
+            self.record.waited(started.elapsed().as_secs_f64());
             if let Some(end) = self.record.end_if_late() {
                 self.fill_with_served()?;
                 return Ok(end);

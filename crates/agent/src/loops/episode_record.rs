@@ -176,8 +176,8 @@ impl EpisodeRecord {
     }
 
     /// Returns true if messages have more text than could fit.
-    pub(crate) fn is_beyond(&self, said: &[Value]) -> bool {
-        said.iter().filter_map(|said| said["content"].as_str()).map(str::len).sum::<usize>() > self.room_for_text()
+    pub(crate) fn is_beyond(&self, messages: &[Value]) -> bool {
+        messages.iter().filter_map(|messages| messages["content"].as_str()).map(str::len).sum::<usize>() > self.room_for_text()
     }
 
     /// Returns the lengths of prompt and response in tokens, once this is appended.

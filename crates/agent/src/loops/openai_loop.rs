@@ -295,9 +295,9 @@ impl OpenAiLoop {
     /// unknown. `None` if the messages do not have all turns, because some were text completions.
     fn told(&self, mut messages: Vec<Value>, asked: usize, turns: usize) -> Option<(Vec<Value>, usize, bool)> {
         let tokenizer = self.options.model.renderer.tokenizer();
-        let said = messages.get_mut(asked..)?.iter_mut().filter(|message| message["role"] == "assistant");
+        let replies = messages.get_mut(asked..)?.iter_mut().filter(|message| message["role"] == "assistant");
         let mut count = 0;
-        for message in said {
+        for message in replies {
             count += 1;
             if let Some(text) = message["content"].as_str() {
                 message["content"] = tokenizer.without_special(text).into();
@@ -353,11 +353,11 @@ impl AgentLoop for OpenAiLoop {
         let (messages, asked, tokens_only) = self.told(messages, asked, turns).unwrap_or_else(|| {
             let turn = |place: usize| sampled[place].then(|| begun.partition_point(|begin| *begin <= place));
             let text = |ids: &[u32]| self.options.model.renderer.tokenizer().decode(ids, true);
-            let said = messages_from_tokens(&ids, turn, text).unwrap_or_default();
+            let replies = messages_from_tokens(&ids, turn, text).unwrap_or_default();
             let row = mem::take(&mut self.row.0);
             let asked = row.len();
             // The prompt of a text completion is not a message of the row.
-            ([row, said].concat(), asked, !ids.is_empty())
+            ([row, replies].concat(), asked, !ids.is_empty())
         });
         let last = ids.len().saturating_sub(1);
         let (score, beside) = if self.options.scores { (reward, None) } else { (None, reward) };

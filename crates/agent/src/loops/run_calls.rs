@@ -54,10 +54,10 @@ pub(crate) fn run_calls(
             Err(one) => refused.push(Some(one.1)),
         }
     }
-    let begun = Instant::now();
+    let started = Instant::now();
     let given = if sound.is_empty() { Vec::new() } else { tools.call(&sound, &record.seen())? };
     let longest = given.iter().map(|answer| answer.seconds).fold(0.0, f64::max);
-    record.waited(begun.elapsed().as_secs_f64().max(longest));
+    record.waited(started.elapsed().as_secs_f64().max(longest));
     let mut given = given.into_iter();
     let mut answers = Vec::new();
     for (name, refused) in names.into_iter().zip(refused) {

@@ -49,11 +49,11 @@ pub(crate) fn read_params(base: &Sampling, params: &Map<String, Value>) -> Resul
     let mut read = TurnParams { sampling: *base, max_tokens: None, stop_ids: Vec::new(), stop: Vec::new() };
     for (name, value) in params.iter().filter(|(_, value)| !value.is_null()) {
         let sampling = &mut read.sampling;
-        let wrong = |wanted: &str| format!("sampling_params[{name:?}] must be {wanted}, not {value}");
-        let number = |is_fine: fn(f64) -> bool, wanted: &str| {
-            value.as_f64().filter(|number| is_fine(*number)).map(|number| number as f32).ok_or_else(|| wrong(wanted))
+        let wrong = |expected: &str| format!("sampling_params[{name:?}] must be {expected}, not {value}");
+        let number = |is_fine: fn(f64) -> bool, expected: &str| {
+            value.as_f64().filter(|number| is_fine(*number)).map(|number| number as f32).ok_or_else(|| wrong(expected))
         };
-        let count = |wanted: &str| value.as_u64().and_then(|count| usize::try_from(count).ok()).ok_or_else(|| wrong(wanted));
+        let count = |expected: &str| value.as_u64().and_then(|count| usize::try_from(count).ok()).ok_or_else(|| wrong(expected));
         match name.as_str() {
             "temperature" => sampling.temperature = number(|x| x >= 0.0, "a number >= 0")?,
             "top_p" => sampling.top_p = number(|x| x > 0.0 && x <= 1.0, "a number > 0, at most 1")?,

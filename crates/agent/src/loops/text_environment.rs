@@ -54,21 +54,21 @@ impl TextEnvironmentLoop {
 
     /// Lets the environment change the prompt, and requests the first turn.
     fn begin(&mut self) -> Result<NextAction> {
-        let begun = Instant::now();
-        let fault = match self.environment.reset(&self.observation, &self.label)? {
+        let started = Instant::now();
+        let error = match self.environment.reset(&self.observation, &self.label)? {
             Ok(text) => {
-                self.record.waited(begun.elapsed().as_secs_f64());
+                self.record.waited(started.elapsed().as_secs_f64());
                 self.record.tokens_only = text != self.observation;
                 self.observation = text;
                 None
             }
-            Err(fault) => Some(fault),
+            Err(error) => Some(error),
         };
         if self.record.begin_with(self.codec.ids(&self.observation)?) {
             self.observation = self.codec.text(&self.record.ids())?;
         }
-        Ok(match fault {
-            Some(fault) => self.record.fault(fault),
+        Ok(match error {
+            Some(error) => self.record.fault(error),
             None => self.record.end_if_late().unwrap_or_else(|| self.record.ask()),
         })
     }
@@ -78,12 +78,12 @@ impl TextEnvironmentLoop {
         let turn = self.record.take(turn);
         let action = self.codec.text(&turn.ids)?;
         self.record.say(json!({"role": "assistant", "content": self.codec.plain_text(&turn.ids)?}));
-        let begun = Instant::now();
+        let started = Instant::now();
         let step = match self.environment.step(&self.observation, &action)? {
             Ok(step) => step,
-            Err(fault) => return Ok(self.record.fault(fault)),
+            Err(error) => return Ok(self.record.fault(error)),
         };
-        self.record.waited(begun.elapsed().as_secs_f64().max(step.seconds));
+        self.record.waited(started.elapsed().as_secs_f64().max(step.seconds));
         self.total += step.reward;
         self.record.reward(step.reward, false);
         self.record.score = Some(self.total);

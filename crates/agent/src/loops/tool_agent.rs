@@ -105,14 +105,14 @@ impl ToolAgent {
     /// Lets the user reply.
     fn answer_by_user(&mut self) -> Result<NextAction> {
         let Some(user) = &mut self.user else { return Ok(self.record.end(EndReason::Answer)) };
-        let begun = Instant::now();
-        let seen = self.record.seen();
-        let messages = with_texts(seen.messages, &self.texts);
-        let reply = match user.respond(&ConversationView { messages: &messages, ..seen })? {
+        let started = Instant::now();
+        let view = self.record.seen();
+        let messages = with_texts(view.messages, &self.texts);
+        let reply = match user.respond(&ConversationView { messages: &messages, ..view })? {
             Ok(reply) => reply,
-            Err(fault) => return Ok(self.record.fault(fault)),
+            Err(error) => return Ok(self.record.fault(error)),
         };
-        self.record.waited(begun.elapsed().as_secs_f64().max(reply.seconds));
+        self.record.waited(started.elapsed().as_secs_f64().max(reply.seconds));
         if let Some(score) = reply.score {
             self.record.reward(score, false);
         }

@@ -67,12 +67,12 @@ impl TrlLoop {
         if turn.ids.is_empty() {
             return Ok(self.record.end(EndReason::Answer));
         }
-        let said = self.chat.read(&before, &turn.ids, self.tools.schemas())?;
-        let calls: Vec<ToolCall> = said.message["tool_calls"].as_array().into_iter().flatten().map(call).collect();
-        self.record.note_unreadable(said.unreadable);
-        self.record.say(said.message);
+        let message = self.chat.read(&before, &turn.ids, self.tools.schemas())?;
+        let calls: Vec<ToolCall> = message.message["tool_calls"].as_array().into_iter().flatten().map(call).collect();
+        self.record.note_unreadable(message.unreadable);
+        self.record.say(message.message);
         if calls.is_empty() {
-            let end = if said.unreadable > 0 { EndReason::UnreadableCall } else { EndReason::Answer };
+            let end = if message.unreadable > 0 { EndReason::UnreadableCall } else { EndReason::Answer };
             return Ok(self.record.end(end));
         }
         if let Some(end) = self.record.turns_reached() {
@@ -137,7 +137,7 @@ impl AgentLoop for TrlLoop {
             }
             Ok(None) if self.scores => drop(self.record.fault(no_reward())),
             Ok(None) => {}
-            Err(fault) => drop(self.record.fault(fault)),
+            Err(error) => drop(self.record.fault(error)),
         }
         Ok(next)
     }

@@ -35,26 +35,26 @@ impl Toolbox for RecordedTools {
         self.tools.schemas()
     }
 
-    fn call(&mut self, calls: &[ValidCall], seen: &ConversationView) -> Result<Vec<ToolResult>> {
+    fn call(&mut self, calls: &[ValidCall], view: &ConversationView) -> Result<Vec<ToolResult>> {
         let is_outside: Vec<bool> = calls.iter().map(|call| self.outside.contains(&call.written.name)).collect();
         let outside =
             |wanted: bool| calls.iter().zip(&is_outside).filter(move |(_, outside)| **outside == wanted).map(|(call, _)| call);
         let written: Vec<(&str, &str)> =
             outside(true).map(|call| (call.written.name.as_str(), call.written.arguments.as_str())).collect();
         if written.is_empty() {
-            return self.tools.call(calls, seen);
+            return self.tools.call(calls, view);
         }
         let (number, checksum) = (self.turns, IEEE.of(&serde_json::to_vec(&written)?));
         self.turns += 1;
         let known = self.recorder.answers(&self.conversation, number, checksum);
         if let Some(known) = known.filter(|known| known.len() == written.len()) {
             let others: Vec<ValidCall> = outside(false).cloned().collect();
-            let others = if others.is_empty() { Vec::new() } else { self.tools.call(&others, seen)? };
+            let others = if others.is_empty() { Vec::new() } else { self.tools.call(&others, view)? };
             let (mut known, mut others) = (known.into_iter(), others.into_iter());
             let answer = |outside: &bool| if *outside { known.next() } else { others.next() };
             return is_outside.iter().map(answer).collect::<Option<_>>().context("a toolbox has fewer answers than calls");
         }
-        let answers = self.tools.call(calls, seen)?;
+        let answers = self.tools.call(calls, view)?;
         let recorded = answers.iter().zip(&is_outside).filter(|(_, outside)| **outside).map(|(answer, _)| answer.clone());
         let turn = RecordedTurn { number, calls: checksum, answers: recorded.collect() };
         self.recorder.record_answers(&self.conversation, turn);

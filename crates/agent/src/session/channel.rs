@@ -127,9 +127,9 @@ impl Channel {
     /// Returns the innermost line of the user's code, which the process prints when it receives this signal.
     fn place(&mut self) -> Option<String> {
         self.printed.read();
-        let begun = Instant::now();
+        let started = Instant::now();
         kill_process(self.pid, Signal::USR1).ok()?;
-        while begun.elapsed() < GRACE && self.printed.trace().is_none() {
+        while started.elapsed() < GRACE && self.printed.trace().is_none() {
             self.wait(false, SLICE);
         }
         let trace = self.printed.trace()?;

@@ -55,9 +55,9 @@ impl TimeLimit<'_> {
         }
     }
 
-    fn left(self, begun: Instant) -> (Duration, Duration) {
+    fn left(self, started: Instant) -> (Duration, Duration) {
         match self {
-            Self::For(limit) => (limit.saturating_sub(begun.elapsed()), limit),
+            Self::For(limit) => (limit.saturating_sub(started.elapsed()), limit),
             Self::Each { limit, last, .. } => (limit.saturating_sub(last.get().elapsed()), limit),
             Self::Watched { left, .. } => left(),
         }
@@ -123,20 +123,22 @@ impl ConversationProcess {
         self.host.options().interrupt.check()?;
         let line = request(op, arguments, self.cpu(time))?;
         if self.process.is_none()
-            && let Err(fault) = self.begin()?
+            && let Err(failure) = self.begin()?
         {
-            return Ok(Err(fault));
+            return Ok(Err(failure));
         }
-        let Some(forked) = &mut self.process else { return Ok(Err(fault(ReplyFailure::Died, String::new(), Instant::now()))) };
-        let begun = Instant::now();
-        time.begin(begun);
+        let Some(forked) = &mut self.process else {
+            return Ok(Err(party_error(ReplyFailure::Died, String::new(), Instant::now())));
+        };
+        let started = Instant::now();
+        time.begin(started);
         let mut line = line.as_slice();
         loop {
-            let reply = forked.channel.ask(line, &|| time.left(begun).0, &self.host.options().interrupt);
+            let reply = forked.channel.ask(line, &|| time.left(started).0, &self.host.options().interrupt);
             line = &[];
             let reply = match reply {
                 Ok(reply) => serde_json::from_slice::<Value>(&reply).ok(),
-                Err(lost) => return self.lost(lost, time, begun),
+                Err(lost) => return self.lost(lost, time, started),
             };
             match reply {
                 Some(Value::Object(mut reply)) if reply.contains_key("part") => part(reply.remove("part").unwrap_or_default()),
@@ -146,13 +148,13 @@ impl ConversationProcess {
                 Some(Value::Object(reply)) if reply.contains_key("raised") => {
                     let text = reply["raised"].as_str().unwrap_or_default();
                     let hint = WORDS.memory_hint(text, self.host.options().memory_limit_mb).replace('\n', " ");
-                    return Ok(Err(fault(ReplyFailure::Raised, format!("{text}{hint}"), begun)));
+                    return Ok(Err(party_error(ReplyFailure::Raised, format!("{text}{hint}"), started)));
                 }
                 // The user's code writes to the connection, so nothing on it can be trusted any more.
                 _ => {
                     self.end();
                     let text = "its process sent an unreadable reply, and was ended".to_owned();
-                    return Ok(Err(fault(ReplyFailure::Died, text, begun)));
+                    return Ok(Err(party_error(ReplyFailure::Died, text, started)));
                 }
             }
         }
@@ -169,38 +171,38 @@ impl ConversationProcess {
         let (host, limit) = (self.host.clone(), self.host.options().start_timeout);
         let interrupt = &host.options().interrupt;
         let place = if host.loads_each() { Some(host.enter()?) } else { None };
-        let begun = Instant::now();
+        let started = Instant::now();
         let forked = match host.fork() {
             Ok(forked) => self.process.insert(forked),
             Err(error) => {
                 interrupt.check()?;
-                return Ok(Err(fault(ReplyFailure::Died, format!("{error:#}"), begun)));
+                return Ok(Err(party_error(ReplyFailure::Died, format!("{error:#}"), started)));
             }
         };
         let Some(place) = place else { return Ok(Ok(())) };
-        let said = match forked.channel.ask(&[], &|| limit.saturating_sub(begun.elapsed()), interrupt) {
+        let response = match forked.channel.ask(&[], &|| limit.saturating_sub(started.elapsed()), interrupt) {
             Ok(reply) => serde_json::from_slice::<Value>(&reply).unwrap_or_default(),
-            Err(lost) => match self.lost(lost, TimeLimit::For(limit), begun)? {
-                Err(fault) => json!({ "raised": fault.message }),
+            Err(lost) => match self.lost(lost, TimeLimit::For(limit), started)? {
+                Err(failure) => json!({ "raised": failure.message }),
                 Ok(reply) => reply,
             },
         };
-        if said.get("value").is_some() {
+        if response.get("value").is_some() {
             return Ok(Ok(()));
         }
         self.end();
-        let why = said["raised"].as_str().unwrap_or("its process sent an unreadable reply");
+        let why = response["raised"].as_str().unwrap_or("its process sent an unreadable reply");
         let message = format!("the agent files could not be loaded for a conversation: {why}");
         place.failed(&message);
-        Ok(Err(fault(ReplyFailure::Died, message, begun)))
+        Ok(Err(party_error(ReplyFailure::Died, message, started)))
     }
 
     /// Ends a process that did not reply, and returns the reason.
-    fn lost(&mut self, lost: ReplyError, time: TimeLimit, begun: Instant) -> Outcome<Value> {
+    fn lost(&mut self, lost: ReplyError, time: TimeLimit, started: Instant) -> Outcome<Value> {
         let last = self.process.as_ref().and_then(|forked| forked.channel.last_line());
         let status = self.end();
         let last = last.map(|line| format!("; it printed last: {line}")).unwrap_or_default();
-        let seconds = time.left(begun).1.as_secs_f64();
+        let seconds = time.left(started).1.as_secs_f64();
         let (failure, message) = match lost {
             ReplyError::Interrupted(interrupted) => return Err(interrupted),
             ReplyError::TimedOut(place) => {
@@ -213,7 +215,7 @@ impl ConversationProcess {
                 (ReplyFailure::Died, format!("its process {}{last}", how.unwrap_or_else(|| "died".to_owned())))
             }
         };
-        Ok(Err(fault(failure, format!("{message}; its state is lost"), begun)))
+        Ok(Err(party_error(failure, format!("{message}; its state is lost"), started)))
     }
 
     /// Ends the process; returns its exit status, if known.
@@ -240,6 +242,6 @@ impl Drop for ConversationProcess {
     }
 }
 
-fn fault(failure: ReplyFailure, message: String, begun: Instant) -> PartyError {
-    PartyError { failure, message, seconds: begun.elapsed().as_secs_f64() }
+fn party_error(failure: ReplyFailure, message: String, started: Instant) -> PartyError {
+    PartyError { failure, message, seconds: started.elapsed().as_secs_f64() }
 }

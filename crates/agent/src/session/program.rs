@@ -75,8 +75,8 @@ impl PythonProgram {
 
     fn run(&self, ApiAccess { base_url, api_key, model }: &ApiAccess, watch: &Stopwatch) -> Outcome<ProgramResult> {
         let access = json!({ "base_url": base_url, "api_key": api_key, "model": model });
-        if let Err(fault) = self.session.ask("access", &access, self.call_timeout)? {
-            return Ok(Err(fault));
+        if let Err(error) = self.session.ask("access", &access, self.call_timeout)? {
+            return Ok(Err(error));
         }
         // The start of the process does not count as time of the program.
         watch.begin();
@@ -84,24 +84,24 @@ impl PythonProgram {
         let time = TimeLimit::Watched { longest: self.conversation_timeout.unwrap_or(ENDLESS), left: &left };
         let arguments = json!({ "row": self.row, "conversation": self.request_id });
         Ok(match self.session.ask_in_time("program", &arguments, time)? {
-            Ok(mut said) => {
-                let extra = said["extra"].as_object_mut().map(std::mem::take).unwrap_or_default();
-                Ok(ProgramResult { reward: number(&said["reward"]), extra })
+            Ok(mut reply) => {
+                let extra = reply["extra"].as_object_mut().map(std::mem::take).unwrap_or_default();
+                Ok(ProgramResult { reward: number(&reply["reward"]), extra })
             }
-            Err(fault) if fault.failure == ReplyFailure::Timeout => {
+            Err(error) if error.failure == ReplyFailure::Timeout => {
                 let message = match self.late(watch) {
                     true => format!(
                         "the program took longer than actor_rollout_ref.rollout.agent.conversation_timeout: it {}",
-                        fault.message
+                        error.message
                     ),
                     false => format!(
                         "the program took longer than actor_rollout_ref.rollout.agent.call_timeout without a request to the model: it {}",
-                        fault.message
+                        error.message
                     ),
                 };
-                Err(PartyError { message, ..fault })
+                Err(PartyError { message, ..error })
             }
-            Err(fault) => Err(PartyError { message: format!("the program: {}", fault.message), ..fault }),
+            Err(error) => Err(PartyError { message: format!("the program: {}", error.message), ..error }),
         })
     }
 

@@ -44,19 +44,19 @@ impl PythonLoop {
 
 impl LoopCode for PythonLoop {
     fn resume(&mut self, answer: Option<Value>) -> Outcome<LoopRequest> {
-        let begun = Instant::now();
+        let started = Instant::now();
         let reply = match &answer {
             None => self.session.ask("loop", &self.row, self.timeout)?,
             Some(answer) => self.session.ask("answer", answer, self.timeout)?,
         };
         // The first request also waits for its process to start, which has its own limit.
-        self.taken += if answer.is_some() { begun.elapsed() } else { Duration::ZERO };
+        self.taken += if answer.is_some() { started.elapsed() } else { Duration::ZERO };
         let mut reply = match reply {
             Ok(reply) => reply,
-            Err(fault) => return Ok(Err(fault)),
+            Err(error) => return Ok(Err(error)),
         };
-        let seconds = begun.elapsed().as_secs_f64();
-        let wanted = if let Some(asked) = reply.get_mut("tokenize") {
+        let seconds = started.elapsed().as_secs_f64();
+        let request = if let Some(asked) = reply.get_mut("tokenize") {
             if self.taken > self.timeout {
                 let most = self.timeout.as_secs_f64();
                 let message = format!("it requested no turn within the {most} s of agent.call_timeout, only tokens");
@@ -80,7 +80,7 @@ impl LoopCode for PythonLoop {
                 None => None,
             }
         };
-        Ok(wanted.ok_or_else(|| {
+        Ok(request.ok_or_else(|| {
             let message = format!("its ids are not token ids: {}", shortened(&reply.to_string()));
             PartyError { failure: ReplyFailure::Raised, message, seconds }
         }))

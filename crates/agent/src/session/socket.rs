@@ -68,9 +68,9 @@ impl Socket {
     /// # Errors
     /// A socket that cannot be used.
     pub(super) fn wait_for(&self, token: &str, at_most: Duration) -> Result<Option<SocketClient>> {
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
-            let left = at_most.saturating_sub(begun.elapsed());
+            let left = at_most.saturating_sub(started.elapsed());
             if left.is_zero() {
                 return Ok(None);
             }
@@ -112,10 +112,10 @@ fn wait(from: &impl AsFd, at_most: Duration) {
 
 /// Returns the client at the other end, if it presents the token.
 fn accepted(connection: UnixStream, token: &str, at_most: Duration) -> Option<SocketClient> {
-    let begun = Instant::now();
+    let started = Instant::now();
     let (mut received_token, mut printed) = (Vec::new(), None);
     while received_token.len() <= token.len() && !received_token.ends_with(b"\n") {
-        let left = at_most.saturating_sub(begun.elapsed());
+        let left = at_most.saturating_sub(started.elapsed());
         if left.is_zero() {
             return None;
         }

@@ -26,21 +26,21 @@ impl PythonTextEnvironment {
 
 impl TextEnvironment for PythonTextEnvironment {
     fn reset(&mut self, observation: &str, label: &Value) -> Outcome<String> {
-        let begun = Instant::now();
+        let started = Instant::now();
         let reply = self.session.ask("agent_reset", &json!({ "observation": observation, "label": label }), self.timeout)?;
-        Ok(reply.and_then(|reply| reply["observation"].as_str().map(str::to_owned).ok_or_else(|| no_answer(begun))))
+        Ok(reply.and_then(|reply| reply["observation"].as_str().map(str::to_owned).ok_or_else(|| no_answer(started))))
     }
 
     fn step(&mut self, observation: &str, action: &str) -> Outcome<EnvironmentStep> {
-        let begun = Instant::now();
+        let started = Instant::now();
         let arguments = json!({ "observation": observation, "action": action, "sampling_params": self.sampling_params });
         let reply = match self.session.ask("agent_step", &arguments, self.timeout)? {
             Ok(reply) => reply,
-            Err(fault) => return Ok(Err(fault)),
+            Err(error) => return Ok(Err(error)),
         };
         let max_tokens = reply["max_tokens"].as_u64();
         let given = self.sampling_params.get("max_tokens").and_then(Value::as_u64);
-        let seconds = begun.elapsed().as_secs_f64();
+        let seconds = started.elapsed().as_secs_f64();
         let step = || {
             Some(EnvironmentStep {
                 reward: number(&reply["reward"])?,
@@ -52,11 +52,11 @@ impl TextEnvironment for PythonTextEnvironment {
                 seconds,
             })
         };
-        Ok(step().ok_or_else(|| no_answer(begun)))
+        Ok(step().ok_or_else(|| no_answer(started)))
     }
 }
 
-fn no_answer(begun: Instant) -> PartyError {
+fn no_answer(started: Instant) -> PartyError {
     let message = "the agent returned an invalid value".to_owned();
-    PartyError { failure: ReplyFailure::Raised, message, seconds: begun.elapsed().as_secs_f64() }
+    PartyError { failure: ReplyFailure::Raised, message, seconds: started.elapsed().as_secs_f64() }
 }

@@ -55,18 +55,18 @@ impl PythonTools {
     }
 
     /// Returns the result for a call that the process did not finish.
-    fn failed(&self, name: &str, fault: &PartyError, failure: ReplyFailure) -> ToolResult {
-        let told = match fault.failure {
+    fn failed(&self, name: &str, error: &PartyError, failure: ReplyFailure) -> ToolResult {
+        let message = match error.failure {
             // The model does not need the place where the tool hung.
             ReplyFailure::Timeout => format!("timed out after {} s", self.timeout.as_secs_f64()),
             ReplyFailure::Died => "its process died".to_owned(),
-            _ => fault.message.clone(),
+            _ => error.message.clone(),
         };
         ToolResult {
-            text: format!("Error executing tool '{name}': {told}"),
+            text: format!("Error executing tool '{name}': {message}"),
             reward: self.rewarding.contains(name).then_some(0.0),
             failure: Some(failure),
-            seconds: fault.seconds,
+            seconds: error.seconds,
             extra: Map::new(),
         }
     }
@@ -77,7 +77,7 @@ impl Toolbox for PythonTools {
         &self.schemas
     }
 
-    fn call(&mut self, calls: &[ValidCall], seen: &ConversationView) -> Result<Vec<ToolResult>> {
+    fn call(&mut self, calls: &[ValidCall], view: &ConversationView) -> Result<Vec<ToolResult>> {
         if calls.is_empty() {
             return Ok(Vec::new());
         }
@@ -87,7 +87,7 @@ impl Toolbox for PythonTools {
             if open.is_empty() {
                 return Ok(answers.into_iter().flatten().collect());
             }
-            self.run_calls(calls, seen, &open, &mut answers)?;
+            self.run_calls(calls, view, &open, &mut answers)?;
         }
     }
 }
@@ -95,7 +95,7 @@ impl Toolbox for PythonTools {
 /// The progress of a call.
 #[derive(Clone, Default)]
 struct Progress {
-    begun: Option<Instant>,
+    started: Option<Instant>,
     answer: Option<ToolResult>,
 }
 
@@ -104,7 +104,7 @@ impl PythonTools {
     fn run_calls(
         &self,
         calls: &[ValidCall],
-        seen: &ConversationView,
+        view: &ConversationView,
         open: &[usize],
         answers: &mut [Option<ToolResult>],
     ) -> Result<()> {
@@ -113,21 +113,21 @@ impl PythonTools {
         let written: Vec<Value> = written.map(|call| json!({ "name": call.name, "arguments": call.arguments })).collect();
         let arguments = json!({
             "calls": written,
-            "seen": fields(seen),
+            "seen": fields(view),
             "tools_kwargs": self.row.tools_kwargs,
             "request_id": self.row.request_id,
         });
-        let (begun, last) = (Instant::now(), Cell::new(Instant::now()));
+        let (started, last) = (Instant::now(), Cell::new(Instant::now()));
         let mut progress = vec![Progress::default(); open.len()];
         let mut note = |part: Value| {
             last.set(Instant::now());
             let index = part["index"].as_u64().and_then(|index| usize::try_from(index).ok());
             let Some(place) = index.and_then(|index| progress.get_mut(index)) else { return };
-            place.begun = place.begun.or(Some(last.get()));
+            place.started = place.started.or(Some(last.get()));
             place.answer = read(&part["answer"]);
         };
         let time = TimeLimit::Each { limit: self.timeout, count: open.len(), last: &last };
-        let fault = match self.session.ask_in_parts("call", &arguments, time, &mut note)? {
+        let error = match self.session.ask_in_parts("call", &arguments, time, &mut note)? {
             Ok(mut reply) => {
                 let all: Option<Vec<ToolResult>> = reply["answers"].as_array().and_then(|list| list.iter().map(read).collect());
                 match all.filter(|all| all.len() == open.len()) {
@@ -142,31 +142,31 @@ impl PythonTools {
                     }
                     None => {
                         let message = "its process returned an invalid result".to_owned();
-                        PartyError { failure: ReplyFailure::Raised, message, seconds: begun.elapsed().as_secs_f64() }
+                        PartyError { failure: ReplyFailure::Raised, message, seconds: started.elapsed().as_secs_f64() }
                     }
                 }
             }
-            Err(fault) => fault,
+            Err(error) => error,
         };
         let names: Vec<&str> = open.iter().map(|at| calls[*at].written.name.as_str()).collect();
-        tracing::debug!("a call of {} failed: {}", names.join(", "), fault.message);
-        let is_known = progress.iter().any(|one| one.begun.is_some());
-        let is_late = |one: &Progress| one.begun.is_some_and(|begun| begun.elapsed() >= self.timeout);
+        tracing::debug!("a call of {} failed: {}", names.join(", "), error.message);
+        let is_known = progress.iter().any(|one| one.started.is_some());
+        let is_late = |one: &Progress| one.started.is_some_and(|started| started.elapsed() >= self.timeout);
         let any_late = progress.iter().any(|one| one.answer.is_none() && is_late(one));
         for ((at, name), one) in open.iter().zip(names).zip(progress) {
-            let ended_along = fault.failure == ReplyFailure::Timeout && any_late && !is_late(&one);
+            let ended_along = error.failure == ReplyFailure::Timeout && any_late && !is_late(&one);
             answers[*at] = match one {
                 Progress { answer: Some(answer), .. } => Some(answer),
-                Progress { begun: None, .. } if is_known => None,
+                Progress { started: None, .. } if is_known => None,
                 _ if ended_along => {
                     let message = "its process was ended, because another call of the turn took too long".to_owned();
                     Some(self.failed(
                         name,
-                        &PartyError { failure: ReplyFailure::Raised, message, ..fault.clone() },
+                        &PartyError { failure: ReplyFailure::Raised, message, ..error.clone() },
                         ReplyFailure::Died,
                     ))
                 }
-                _ => Some(self.failed(name, &fault, fault.failure)),
+                _ => Some(self.failed(name, &error, error.failure)),
             };
         }
         Ok(())

@@ -28,16 +28,16 @@ impl PythonUser {
 }
 
 impl User for PythonUser {
-    fn respond(&mut self, seen: &ConversationView) -> Outcome<UserReply> {
-        let begun = Instant::now();
-        let arguments = json!({ "name": self.name, "kwargs": self.kwargs, "seen": fields(seen), "request_id": self.request_id });
+    fn respond(&mut self, view: &ConversationView) -> Outcome<UserReply> {
+        let started = Instant::now();
+        let arguments = json!({ "name": self.name, "kwargs": self.kwargs, "seen": fields(view), "request_id": self.request_id });
         let reply = match self.session.ask("respond", &arguments, self.timeout)? {
             Ok(reply) => reply,
-            Err(fault) => {
-                return Ok(Err(PartyError { message: format!("the interaction {}: {}", self.name, fault.message), ..fault }));
+            Err(error) => {
+                return Ok(Err(PartyError { message: format!("the interaction {}: {}", self.name, error.message), ..error }));
             }
         };
-        let seconds = begun.elapsed().as_secs_f64();
+        let seconds = started.elapsed().as_secs_f64();
         let (Some(text), Some(ends)) = (reply["text"].as_str(), reply["ends"].as_bool()) else {
             let message = format!("the interaction {} returned an invalid value", self.name);
             return Ok(Err(PartyError { failure: ReplyFailure::Raised, message, seconds }));

@@ -5,17 +5,17 @@ use serde_json::{Value, json};
 use crate::tools::ConversationView;
 
 /// Returns the fields of verl's `agent_data`; as in verl, `prompt_ids` are all tokens so far.
-pub(super) fn fields(seen: &ConversationView) -> Value {
-    let all: Vec<u32> = seen.prompt.iter().chain(seen.response).copied().collect();
-    let mask: Vec<u8> = seen.sampled.iter().map(|sampled| u8::from(*sampled)).collect();
+pub(super) fn fields(view: &ConversationView) -> Value {
+    let all: Vec<u32> = view.prompt.iter().chain(view.response).copied().collect();
+    let mask: Vec<u8> = view.sampled.iter().map(|sampled| u8::from(*sampled)).collect();
     json!({
-        "messages": seen.messages,
-        "assistant_turns": seen.assistant_turns,
-        "user_turns": seen.user_turns,
-        "tool_rewards": seen.tool_rewards,
-        "turn_scores": seen.turn_scores,
+        "messages": view.messages,
+        "assistant_turns": view.assistant_turns,
+        "user_turns": view.user_turns,
+        "tool_rewards": view.tool_rewards,
+        "turn_scores": view.turn_scores,
         "prompt_ids": all,
-        "response_ids": seen.response,
+        "response_ids": view.response,
         "response_mask": mask,
     })
 }

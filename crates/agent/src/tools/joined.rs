@@ -41,7 +41,7 @@ impl Toolbox for JoinedToolbox {
     }
 
     /// The toolboxes run their calls concurrently.
-    fn call(&mut self, calls: &[ValidCall], seen: &ConversationView) -> Result<Vec<ToolResult>> {
+    fn call(&mut self, calls: &[ValidCall], view: &ConversationView) -> Result<Vec<ToolResult>> {
         let part_of = |call: &ValidCall| self.names.iter().find(|(name, _)| *name == call.written.name).map(|(_, index)| *index);
         let owners: Vec<usize> = calls
             .iter()
@@ -53,11 +53,11 @@ impl Toolbox for JoinedToolbox {
         }
         let asked = self.parts.iter_mut().zip(&shares);
         let answers: Vec<Result<Vec<ToolResult>>> = if shares.iter().filter(|share| !share.is_empty()).count() < 2 {
-            asked.map(|(part, share)| if share.is_empty() { Ok(vec![]) } else { part.call(share, seen) }).collect()
+            asked.map(|(part, share)| if share.is_empty() { Ok(vec![]) } else { part.call(share, view) }).collect()
         } else {
             std::thread::scope(|scope| {
                 let threads: Vec<_> = asked
-                    .map(|(part, share)| scope.spawn(move || if share.is_empty() { Ok(vec![]) } else { part.call(share, seen) }))
+                    .map(|(part, share)| scope.spawn(move || if share.is_empty() { Ok(vec![]) } else { part.call(share, view) }))
                     .collect();
                 let broken = |_| Err(anyhow::anyhow!("a toolbox broke off"));
                 threads.into_iter().map(|thread| thread.join().unwrap_or_else(broken)).collect()

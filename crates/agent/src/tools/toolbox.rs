@@ -17,7 +17,7 @@ pub trait Toolbox: Send {
     ///
     /// # Errors
     /// Errors that end the run, such as an interrupt.
-    fn call(&mut self, calls: &[ValidCall], seen: &ConversationView) -> Result<Vec<ToolResult>>;
+    fn call(&mut self, calls: &[ValidCall], view: &ConversationView) -> Result<Vec<ToolResult>>;
 }
 
 /// A checked call to run.

@@ -28,8 +28,8 @@ struct Gsm8k {
 
 impl User for Gsm8k {
     /// Matches verl 0.7's `generate_response`, which parses the assistant's last message by the strict method.
-    fn respond(&mut self, seen: &ConversationView) -> Outcome<UserReply> {
-        let last = seen.messages.iter().rev().find(|message| message["role"] == "assistant");
+    fn respond(&mut self, view: &ConversationView) -> Outcome<UserReply> {
+        let last = view.messages.iter().rev().find(|message| message["role"] == "assistant");
         let content = last.and_then(|message| message["content"].as_str()).unwrap_or_default();
         let is_right = extract_solution(&marked(content), Method::Strict).is_some_and(|answer| answer == self.truth);
         let text = match is_right {
@@ -54,8 +54,8 @@ mod tests {
             [("72", true), ("so\n#### 72", true), ("it is 72", false), ("#### 71", false), ("72 <|im_end|>", true), ("", false)]
         {
             let messages = [json!({"role": "assistant", "content": content}), json!({"role": "tool", "content": "#### 72"})];
-            let seen = ConversationView { messages: &messages, user_turns: 1, ..ConversationView::EMPTY };
-            let reply = user.respond(&seen).unwrap().unwrap();
+            let view = ConversationView { messages: &messages, user_turns: 1, ..ConversationView::EMPTY };
+            let reply = user.respond(&view).unwrap().unwrap();
             assert_eq!((reply.ends, reply.score), (is_right, Some(f64::from(u8::from(is_right)))), "{content}");
             assert_eq!(reply.text.starts_with("Your response is correct!"), is_right);
         }

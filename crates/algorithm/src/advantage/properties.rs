@@ -189,7 +189,7 @@ proptest! {
             ("equal", |_, r| { r.tokens.iter_mut().for_each(|t| t.1 = [0.5; 6]); r.components = [Some(0.3), None] }),
             ("groups of one", |i, r| r.group = i),
         ];
-        for (what, change) in changes {
+        for (label, change) in changes {
             for scored in [None, Some(true), Some(false)] {
                 let mut batch = batch.clone();
                 batch.iter_mut().enumerate().for_each(|(i, r)| { change(i, r); r.scored = scored.unwrap_or(r.scored) });
@@ -200,7 +200,7 @@ proptest! {
                     for column in [output.advantages, output.returns] {
                         prop_assert_eq!(column.len(), c.mask.len());
                         let fine = column.iter().zip(&c.mask).all(|(a, &m)| if m == 0.0 { *a == 0.0 } else { a.is_finite() });
-                        prop_assert!(fine, "{} {what}: {column:?}", estimator.name);
+                        prop_assert!(fine, "{} {label}: {column:?}", estimator.name);
                     }
                 }
             }

@@ -133,22 +133,22 @@ fn close(a: f64, b: f64, tolerance: f64) -> bool {
 }
 
 /// Checks that loss, terms and metrics agree up to rounding.
-fn same_numbers(what: &str, a: &LossResult, b: &LossResult) -> Result<(), TestCaseError> {
-    prop_assert!(close(a.loss, b.loss, 1e-5), "{what} loss: {} {}", a.loss, b.loss);
-    prop_assert_eq!(a.metrics.len(), b.metrics.len(), "{}", what);
+fn same_numbers(label: &str, a: &LossResult, b: &LossResult) -> Result<(), TestCaseError> {
+    prop_assert!(close(a.loss, b.loss, 1e-5), "{label} loss: {} {}", a.loss, b.loss);
+    prop_assert_eq!(a.metrics.len(), b.metrics.len(), "{}", label);
     for (m, n) in a.metrics.iter().zip(&b.metrics) {
-        prop_assert!(m.name == n.name && m.count == n.count && close(m.sum, n.sum, 1e-5), "{what}: {m:?} {n:?}");
+        prop_assert!(m.name == n.name && m.count == n.count && close(m.sum, n.sum, 1e-5), "{label}: {m:?} {n:?}");
     }
     for (m, n) in a.terms.iter().zip(&b.terms) {
-        prop_assert!(m.0 == n.0 && close(m.1, n.1, 1e-5), "{what}: {m:?} {n:?}");
+        prop_assert!(m.0 == n.0 && close(m.1, n.1, 1e-5), "{label}: {m:?} {n:?}");
     }
     Ok(())
 }
 
-fn same_column(what: &str, a: &[f32], b: &[f32]) -> Result<(), TestCaseError> {
+fn same_column(label: &str, a: &[f32], b: &[f32]) -> Result<(), TestCaseError> {
     prop_assert_eq!(a.len(), b.len());
     for (t, (a, b)) in a.iter().zip(b).enumerate() {
-        prop_assert!((a - b).abs() <= 1e-5 * b.abs() + 1e-6, "{what}, token {t}: {a} {b}");
+        prop_assert!((a - b).abs() <= 1e-5 * b.abs() + 1e-6, "{label}, token {t}: {a} {b}");
     }
     Ok(())
 }
@@ -165,17 +165,17 @@ proptest! {
         let c = realistic(columns(&batch));
         for objective in complete() {
             for mode in AGGREGATIONS {
-                let what = format!("{} {}", objective.policy_loss.name, mode.name);
+                let label = format!("{} {}", objective.policy_loss.name, mode.name);
                 let whole = update(&objective, mode, &c, true, batch.len());
                 for size in [1, 3] {
                     let parts = update(&objective, mode, &c, true, size);
-                    prop_assert_eq!(&parts.d_log_prob, &whole.d_log_prob, "{}", what);
-                    prop_assert_eq!(&parts.d_entropy, &whole.d_entropy, "{}", what);
-                    prop_assert!(close(parts.loss, whole.loss, 1e-9), "{what}");
+                    prop_assert_eq!(&parts.d_log_prob, &whole.d_log_prob, "{}", label);
+                    prop_assert_eq!(&parts.d_entropy, &whole.d_entropy, "{}", label);
+                    prop_assert!(close(parts.loss, whole.loss, 1e-9), "{label}");
                     // A micro-batch without a token has no metrics.
                     for m in &whole.metrics {
                         let own = parts.metrics.iter().find(|own| own.name == m.name).unwrap();
-                        prop_assert!(close(own.sum, m.sum, 1e-9) && own.count == m.count, "{what}: {own:?} {m:?}");
+                        prop_assert!(close(own.sum, m.sum, 1e-9) && own.count == m.count, "{label}: {own:?} {m:?}");
                     }
                 }
             }
@@ -210,15 +210,15 @@ proptest! {
         }
         for objective in complete() {
             for mode in AGGREGATIONS {
-                let what = format!("{} {}", objective.policy_loss.name, mode.name);
+                let label = format!("{} {}", objective.policy_loss.name, mode.name);
                 let (a, b) = (update(&objective, mode, &padded, true, 8), update(&objective, mode, &stripped, true, 8));
                 let gradient: Vec<f32> =
                     a.d_log_prob.iter().zip(&padded.mask).filter(|(_, m)| **m != 0.0).map(|(g, _)| *g).collect();
-                same_column(&what, &gradient, &b.d_log_prob)?;
-                prop_assert!(close(a.loss, b.loss, 1e-5), "{what}: {} {}", a.loss, b.loss);
-                prop_assert!(a.metrics.iter().all(|m| m.sum.is_finite()), "{what}: {:?}", a.metrics);
+                same_column(&label, &gradient, &b.d_log_prob)?;
+                prop_assert!(close(a.loss, b.loss, 1e-5), "{label}: {} {}", a.loss, b.loss);
+                prop_assert!(a.metrics.iter().all(|m| m.sum.is_finite()), "{label}: {:?}", a.metrics);
                 let masked = a.d_log_prob.iter().zip(&padded.mask).filter(|(_, m)| **m == 0.0);
-                prop_assert!(masked.into_iter().all(|(g, _)| *g == 0.0), "{what}");
+                prop_assert!(masked.into_iter().all(|(g, _)| *g == 0.0), "{label}");
             }
         }
     }
@@ -299,11 +299,11 @@ fn nothing_comes_of_masked_or_missing_tokens() {
     let missing = Columns { offsets: vec![0, 0, 0], mask: vec![], values: std::array::from_fn(|_| vec![]) };
     for objective in complete() {
         for mode in AGGREGATIONS {
-            let what = format!("{} {}", objective.policy_loss.name, mode.name);
+            let label = format!("{} {}", objective.policy_loss.name, mode.name);
             let result = update(&objective, mode, &masked, true, 8);
-            assert_eq!((result.loss, &result.d_log_prob), (0.0, &vec![0.0; 3]), "{what}");
-            assert!(result.metrics.iter().all(|m| m.sum == 0.0 && m.count == 0.0), "{what}: {:?}", result.metrics);
-            assert_eq!(update(&objective, mode, &missing, true, 8), LossResult::default(), "{what}");
+            assert_eq!((result.loss, &result.d_log_prob), (0.0, &vec![0.0; 3]), "{label}");
+            assert!(result.metrics.iter().all(|m| m.sum == 0.0 && m.count == 0.0), "{label}: {:?}", result.metrics);
+            assert_eq!(update(&objective, mode, &missing, true, 8), LossResult::default(), "{label}");
         }
     }
 }

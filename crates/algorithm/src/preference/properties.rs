@@ -51,7 +51,7 @@ fn pairs() -> impl Strategy<Value = Vec<AnsweredPair>> {
 
 /// Compares a gradient with the slope of the loss between two nearby values of `of`.
 fn assert_slope<T: Clone>(
-    what: &str,
+    label: &str,
     at: &T,
     of: fn(&mut T) -> &mut f64,
     gradient: f64,
@@ -67,7 +67,7 @@ fn assert_slope<T: Clone>(
     let (left, right) = ((moved(0.0) - moved(-h)) / h, (moved(h) - moved(0.0)) / h);
     if (left - right).abs() < 1e-3 * (1.0 + left.abs()) {
         let slope = (left + right) / 2.0;
-        prop_assert!((slope - gradient).abs() < 1e-5 * (1.0 + slope.abs()), "{what}: slope {slope}, gradient {gradient}");
+        prop_assert!((slope - gradient).abs() < 1e-5 * (1.0 + slope.abs()), "{label}: slope {slope}, gradient {gradient}");
     }
     Ok(())
 }

@@ -243,21 +243,21 @@ impl<'a> VerlAdapter<'a> {
         });
     }
 
-    /// True if a value under an old name replaces the value `there` under today's name. It does not if both are alike or the old
-    /// value is null. A null under today's name is a value, unless it means "unset" in verl.
+    /// True if a value under an old name replaces the value `present` under today's name. It does not if both are alike or the
+    /// old value is null. A null under today's name is a value, unless it means "unset" in verl.
     ///
     /// # Errors
     /// If there are two different values.
-    fn replaces_today(&self, old: (&str, &Node), new: (&str, &Node), there: &Node) -> Result<bool, Problem> {
+    fn replaces_today(&self, old: (&str, &Node), new: (&str, &Node), present: &Node) -> Result<bool, Problem> {
         let ((old, given), (to, value)) = (old, new);
-        if given.value == Value::Null || alike(&there.value, &value.value) {
+        if given.value == Value::Null || alike(&present.value, &value.value) {
             return Ok(false);
         }
         let says_nothing = NULL_YIELDS.iter().chain(NULL_IS_UNSET).any(|pattern| fits_key(pattern, to));
-        if there.value == Value::Null && says_nothing {
+        if present.value == Value::Null && says_nothing {
             return Ok(true);
         }
-        let message = format!("`{old}` and `{to}` are the same setting but have two values; the other is at {}", there.origin);
+        let message = format!("`{old}` and `{to}` are the same setting but have two values; the other is at {}", present.origin);
         Err(Problem::new(old, message).at(&given.origin).help(format!("remove `{old}`")))
     }
 
@@ -291,11 +291,11 @@ impl<'a> VerlAdapter<'a> {
                 self.lora.borrow_mut().push((to.clone(), value.clone()));
             }
             // In some of verl's files the old name has the value that counts, and the new name its default.
-            let is_verls = |there: &&Node| gives_way && is_default(self.kind, &to, &there.value);
-            let earlier = self.given.borrow().get(&to).filter(|there| !is_ours && !is_verls(there)).cloned();
-            let there = body.get(&to).cloned().filter(|there| !is_ours || there.value != Value::Null).or(earlier);
-            if let Some(there) = there
-                && (gives_way || !self.replaces_today((&key, &node), (&to, &value), &there)?)
+            let is_verls = |given: &&Node| gives_way && is_default(self.kind, &to, &given.value);
+            let earlier = self.given.borrow().get(&to).filter(|given| !is_ours && !is_verls(given)).cloned();
+            let given = body.get(&to).cloned().filter(|given| !is_ours || given.value != Value::Null).or(earlier);
+            if let Some(given) = given
+                && (gives_way || !self.replaces_today((&key, &node), (&to, &value), &given)?)
             {
                 continue;
             }
@@ -334,9 +334,9 @@ impl<'a> VerlAdapter<'a> {
         }
         let Some(given) = &one.value else { return Ok(vec![]) };
         let Some((key, value)) = self.translated(&one.key, row, given) else { return Ok(vec![]) };
-        let there = self.given.borrow().get(&key).filter(|_| !self.later_wins).cloned();
-        if let Some(there) = there
-            && !self.replaces_today((&one.key, given), (&key, &value), &there)?
+        let present = self.given.borrow().get(&key).filter(|_| !self.later_wins).cloned();
+        if let Some(present) = present
+            && !self.replaces_today((&one.key, given), (&key, &value), &present)?
         {
             return Ok(vec![]);
         }

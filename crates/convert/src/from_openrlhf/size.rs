@@ -12,8 +12,8 @@ pub(super) fn derive(draft: &mut Draft) {
     let (n, update) = (count(N), count(UPDATE));
     let prompts = count("rollout.batch_size rollout_batch_size");
     let epochs = count("train.max_epochs max_epochs");
-    let wanted = (update / n).clamp(1, prompts.max(1));
-    let mini = (1..=wanted).rev().find(|size| prompts.is_multiple_of(*size)).unwrap_or(1);
+    let requested = (update / n).clamp(1, prompts.max(1));
+    let mini = (1..=requested).rev().find(|size| prompts.is_multiple_of(*size)).unwrap_or(1);
     if mini * n != update {
         let reason = format!(
             "an update must have all {n} responses to its prompts, and their number must divide the {prompts} prompts of a rollout: \

@@ -20,9 +20,9 @@ use burnish_hydra::{Adapt, ConfigError, Node, Origin, Problem, Value};
 pub fn convert(source: &VerlSource) -> Result<VerlConversion, ConfigError> {
     let mut invocation = invocation(source)?;
     let editions: Vec<&'static str> = match source.edition {
-        Some(wanted) => {
-            let (edition, release) = editions::find(wanted).ok_or_else(|| {
-                let message = format!("`{wanted}` is not a known edition of verl");
+        Some(requested) => {
+            let (edition, release) = editions::find(requested).ok_or_else(|| {
+                let message = format!("`{requested}` is not a known edition of verl");
                 Problem::new("", message).help(format!("known are {} and the releases 0.3 to 0.9", EDITIONS.join(", ")))
             })?;
             release.iter().for_each(|release| of_release(&mut invocation, edition, release));

@@ -88,9 +88,9 @@ pub(super) fn named(name: &str) -> Result<&'static Program, Problem> {
         let mut names: Vec<&str> = known().collect();
         names.sort_unstable();
         names.dedup();
-        let meant = did_you_mean(closest(bare, known())).map_or(String::new(), |meant| format!("{meant} "));
+        let suggestion = did_you_mean(closest(bare, known())).map_or(String::new(), |suggestion| format!("{suggestion} "));
         Problem::new("", format!("--as {name}: verl has no such program"))
-            .help(format!("{meant}--as takes one of {}", names.join(", ")))
+            .help(format!("{suggestion}--as takes one of {}", names.join(", ")))
     })
 }
 

@@ -1,5 +1,5 @@
-//! Overrides that choose a file for a whole group (`optim=megatron`, `model_engine=veomni`). The values come from verl's own files,
-//! and the recipe sets those that differ.
+//! Overrides that choose a file for a whole group (`optim=megatron`, `model_engine=veomni`). The values come from verl's own
+//! files, and the recipe sets those that differ.
 
 use burnish_config::compat::editions::{self, EDITIONS, FSDP, MEGATRON};
 use burnish_config::compat::{Ignored, compose_edition, files, leaves};
@@ -89,12 +89,12 @@ impl<'a> GroupChoice<'a> {
     }
 }
 
-/// Collects the `wanted` values of a tree, as overrides from a group's file.
-fn changes(tree: &Node, word: &str, given: &mut Vec<Override>, wanted: &dyn Fn(&str, &Node) -> bool) {
+/// Collects the selected values of a tree, as overrides from a group's file.
+fn changes(tree: &Node, word: &str, given: &mut Vec<Override>, selects: &dyn Fn(&str, &Node) -> bool) {
     leaves("", tree, &mut |key, node| {
         // A reference to another key needs no override: our key has the same reference.
         let follows = matches!(&node.value, Value::Text(text) if text.contains("${"));
-        if follows || key == "model_engine" || !wanted(key, node) {
+        if follows || key == "model_engine" || !selects(key, node) {
             return;
         }
         let origin = Origin::Override(Arc::from(format!("{FROM}{word}")));

@@ -62,7 +62,7 @@ pub(super) fn read(
             at += free;
             continue;
         };
-        let wrong = |what: &str| Problem::new("", format!("`{word}` needs {what}"));
+        let wrong = |expected: &str| Problem::new("", format!("`{word}` needs {expected}"));
         let taken = match option.syntax {
             OptionSyntax::Flag if negated => 0,
             OptionSyntax::Flag => usize::from(next.first().is_some_and(|word| flag(&Value::Text(word.clone())).is_some())),
@@ -84,7 +84,7 @@ pub(super) fn read(
                 let help = "if the script passes an unset variable here, set it with NAME=VALUE";
                 return Err(wrong("a value").help(help));
             }
-            (_, Some(text)) => typed(option, Value::Text(text.clone())).map_err(|what| wrong(&what))?,
+            (_, Some(text)) => typed(option, Value::Text(text.clone())).map_err(|expected| wrong(&expected))?,
         };
         given.values.insert(option.name, value);
     }
@@ -103,7 +103,7 @@ pub(super) fn read_file(options: &'static PeerOptions, trainer: &'static str, ro
     for (name, node) in entries {
         match find_whole(options, trainer, name) {
             Some(option) => {
-                let wrong = |what: String| Problem::new("", format!("`{name}` must be {what}")).at(&node.origin);
+                let wrong = |expected: String| Problem::new("", format!("`{name}` must be {expected}")).at(&node.origin);
                 given.values.insert(option.name, typed(option, node.value.clone()).map_err(wrong)?);
             }
             None => given.unknown_options.push((format!("{name}: {}", inline(&node.value)), name.clone())),
@@ -126,8 +126,8 @@ pub(super) fn typed(option: &OptionRow, value: Value) -> Result<Value, String> {
         OptionSyntax::Flag => flag(&value).map(Value::Bool).ok_or_else(|| format!("true or false, not {}", inline(&value))),
         OptionSyntax::Int | OptionSyntax::Float => {
             let number = number(&value).filter(|number| option.syntax == OptionSyntax::Float || number.fract() == 0.0);
-            let what = if option.syntax == OptionSyntax::Int { "an integer" } else { "a number" };
-            let number = number.ok_or_else(|| format!("{what}, not {}", inline(&value)))?;
+            let expected = if option.syntax == OptionSyntax::Int { "an integer" } else { "a number" };
+            let number = number.ok_or_else(|| format!("{expected}, not {}", inline(&value)))?;
             Ok(if option.syntax == OptionSyntax::Int || !matches!(value, Value::Text(_)) {
                 from_number(number)
             } else {

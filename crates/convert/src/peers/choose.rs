@@ -117,7 +117,7 @@ pub(super) fn values(program: &ReadProgram, options: &'static PeerOptions, train
             continue;
         };
         let value = match &option.value {
-            Ok(value) => typed(row, value.clone()).map_err(|what| format!("it must be {what}")),
+            Ok(value) => typed(row, value.clone()).map_err(|expected| format!("it must be {expected}")),
             Err(text) => {
                 values.unknown.insert(row.name, format!("`{text}` ({at}) is known only when the program runs"));
                 Err("its value is known only when the program runs".to_string())

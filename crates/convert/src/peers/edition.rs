@@ -23,16 +23,16 @@ pub(super) struct Edition {
 ///
 /// # Errors
 /// If the wanted edition is not known.
-pub(super) fn choose(peer: &Peer, trainer: &PeerTrainer, wanted: Option<&str>, given: &[&str]) -> Result<Edition, Problem> {
+pub(super) fn choose(peer: &Peer, trainer: &PeerTrainer, requested: Option<&str>, given: &[&str]) -> Result<Edition, Problem> {
     let options = (peer.options)();
     let editions: Vec<usize> = options.editions(trainer.name).collect();
     let lacks = |edition: usize| -> Vec<&str> {
         let is_lacking = |name: &&&str| meaning(options, trainer.name, name, edition) == Meaning::OfOtherEditions;
         given.iter().filter(is_lacking).copied().collect()
     };
-    let index = match wanted {
-        Some(wanted) => options.edition_of(wanted).filter(|index| editions.contains(index)).ok_or_else(|| {
-            let message = format!("`{wanted}` is not a known edition of {} {}", peer.name, trainer.name);
+    let index = match requested {
+        Some(requested) => options.edition_of(requested).filter(|index| editions.contains(index)).ok_or_else(|| {
+            let message = format!("`{requested}` is not a known edition of {} {}", peer.name, trainer.name);
             let ends = (editions.first(), editions.last());
             match ends {
                 (Some(first), Some(last)) => Problem::new("", message).help(format!(
@@ -56,7 +56,7 @@ pub(super) fn choose(peer: &Peer, trainer: &PeerTrainer, wanted: Option<&str>, g
         }
     }
     let newest_of_all = options.last();
-    let why = match (wanted, newest, lacking.is_empty()) {
+    let why = match (requested, newest, lacking.is_empty()) {
         (Some(_), ..) => "which was asked for".to_string(),
         (None, true, true) if newest_of_all == index => "the newest release that is known here".to_string(),
         (None, true, true) => format!("the newest release that has {}", trainer.name),

@@ -93,7 +93,7 @@ pub(super) fn unknown_option(options: &'static PeerOptions, trainer: &'static st
     let bare = name.trim_start_matches('-');
     let message = format!("no release of {peer} that is known here has this option of {trainer}");
     match closest(bare, options.of(trainer).map(|option| option.name)) {
-        Some(meant) => format!("{message}; did you mean --{meant}?"),
+        Some(suggestion) => format!("{message}; did you mean --{suggestion}?"),
         None => message,
     }
 }

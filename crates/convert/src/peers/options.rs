@@ -148,13 +148,13 @@ impl PeerOptions {
 
     /// Returns the edition of a release such as `0.17.0`; of `0.17`, which is its newest release; and of a release between two
     /// known ones, which is the older of both.
-    pub(super) fn edition_of(&self, wanted: &str) -> Option<usize> {
-        let wanted = wanted.trim_start_matches('v');
-        let is_known = |names: &&Vec<&str>| names.contains(&wanted);
+    pub(super) fn edition_of(&self, requested: &str) -> Option<usize> {
+        let requested = requested.trim_start_matches('v');
+        let is_known = |names: &&Vec<&str>| names.contains(&requested);
         if let Some(names) = self.editions.iter().find(is_known) {
             return self.editions.iter().position(|other| other == names);
         }
-        let asked = numbers(wanted)?;
+        let asked = numbers(requested)?;
         let minor = |name: &str| numbers(name).filter(|known| known.len() > 1 && asked.len() > 1 && known[..2] == asked[..2]);
         let all = || self.editions.iter().enumerate().flat_map(|(index, names)| names.iter().map(move |name| (index, *name)));
         let of_minor = || all().filter_map(|(index, name)| Some((index, minor(name)?)));

@@ -164,7 +164,7 @@ impl ShellMachine<'_> {
         Ok(ShellFlow::Next)
     }
 
-    fn repeat(&mut self, condition: &CompoundList, wanted: bool, body: &DoGroupCommand) -> Result<ShellFlow, ShellError> {
+    fn repeat(&mut self, condition: &CompoundList, until: bool, body: &DoGroupCommand) -> Result<ShellFlow, ShellError> {
         let line = self.line;
         for round in 0.. {
             if round == ROUNDS {
@@ -177,7 +177,7 @@ impl ShellMachine<'_> {
                 return Ok(flow);
             }
             match self.state.status {
-                Status::Is(status) if status == wanted => {
+                Status::Is(status) if status == until => {
                     if let Some(flow) = after_iteration(self.list(&body.list)?) {
                         return Ok(flow);
                     }

@@ -58,8 +58,8 @@ impl ShellMachine<'_> {
                     Binary::StringExactlyMatchesPattern | Binary::StringDoesNotExactlyMatchPattern => {
                         let (text, pattern) = (self.without_unset(&left), self.pattern(right)?);
                         let pattern = self.without_unset(&pattern);
-                        let wanted = matches!(predicate, Binary::StringExactlyMatchesPattern);
-                        self.fits(&text, &pattern).map(|fits| fits == wanted)
+                        let expects_match = matches!(predicate, Binary::StringExactlyMatchesPattern);
+                        self.fits(&text, &pattern).map(|fits| fits == expects_match)
                     }
                     _ => {
                         let right = self.text(right)?;

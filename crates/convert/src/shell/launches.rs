@@ -38,27 +38,27 @@ pub struct Launch {
 /// If the script has fewer launches.
 pub(super) fn choose(
     read: &mut ScriptCalls,
-    wanted: Option<usize>,
+    requested: Option<usize>,
     is_meant: &dyn Fn(&ProgramCall) -> bool,
 ) -> Result<(), ShellError> {
     // Rounds with the same words are one launch.
     let mut known = HashSet::new();
     let is_new = |index: &usize| is_meant(&read.calls[*index]) && known.insert(&read.calls[*index]);
-    let meant: Vec<usize> = (0..read.calls.len()).filter(is_new).collect();
-    let Some(wanted) = wanted else {
-        if let Some(first) = meant.first().map(|index| &read.calls[*index]) {
-            let others = meant.iter().enumerate().skip(1);
+    let candidates: Vec<usize> = (0..read.calls.len()).filter(is_new).collect();
+    let Some(requested) = requested else {
+        if let Some(first) = candidates.first().map(|index| &read.calls[*index]) {
+            let others = candidates.iter().enumerate().skip(1);
             read.further = others.map(|(at, index)| launch(at + 1, &read.calls[*index], first)).collect();
         }
         return Ok(());
     };
-    match wanted.checked_sub(1).and_then(|at| meant.get(at)) {
+    match requested.checked_sub(1).and_then(|at| candidates.get(at)) {
         Some(index) => {
             read.calls = vec![read.calls.swap_remove(*index)];
             Ok(())
         }
         None => {
-            let message = format!("--launch {wanted}: the number of launches is {}", meant.len());
+            let message = format!("--launch {requested}: the number of launches is {}", candidates.len());
             Err(ShellError { line: 1, message, is_endless: false })
         }
     }

@@ -56,12 +56,12 @@ impl<T> ReadRows<T> {
         Self { kept, tally }
     }
 
-    /// Returns the kept rows, and warns about the others. `what` is the noun for rows, such as "pairs".
+    /// Returns the kept rows, and warns about the others. `noun` is the noun for rows, such as "pairs".
     ///
     /// # Errors
     /// If there are no rows, or more than half were skipped.
-    pub fn checked(self, what: &str) -> Result<Vec<T>> {
-        self.tally.check(what)?;
+    pub fn checked(self, noun: &str) -> Result<Vec<T>> {
+        self.tally.check(noun)?;
         Ok(self.kept)
     }
 }
@@ -102,9 +102,9 @@ impl Tally {
         (!reasons.is_empty()).then(|| reasons.join(", "))
     }
 
-    fn check(&self, what: &str) -> Result<()> {
+    fn check(&self, noun: &str) -> Result<()> {
         for (note, counted) in &self.noted {
-            tracing::warn!("of {} {what}, {}", self.rows, counted.describe(note));
+            tracing::warn!("of {} {noun}, {}", self.rows, counted.describe(note));
         }
         let (rows, left_out) = (self.rows, self.left_out(None));
         if rows == 0 {
@@ -115,10 +115,10 @@ impl Tally {
             // Length is not always a reason.
             let longer = if reasons.contains("data.max_length") { "raise data.max_length, or " } else { "" };
             bail!(
-                "{left_out} of {rows} {what} would be skipped, more than half: {reasons}; {longer}remove such rows from the files"
+                "{left_out} of {rows} {noun} would be skipped, more than half: {reasons}; {longer}remove such rows from the files"
             );
         }
-        tracing::warn!("skipped {left_out} of {rows} {what}: {reasons}");
+        tracing::warn!("skipped {left_out} of {rows} {noun}: {reasons}");
         Ok(())
     }
 }

@@ -72,19 +72,19 @@ impl Malformed {
         self.first.get_or_insert_with(|| format!("{error:#}"));
     }
 
-    /// Warns about skipped rows among `total`. `what` is the noun for rows, such as "prompts".
+    /// Warns about skipped rows among `total`. `noun` is the noun for rows, such as "prompts".
     ///
     /// # Errors
     /// If more than half were skipped.
-    pub fn report(&self, what: &str, total: usize) -> Result<()> {
+    pub fn report(&self, noun: &str, total: usize) -> Result<()> {
         let Some(first) = &self.first else { return Ok(()) };
         let (count, first) = (self.count, format!("the first: {first}"));
         if 2 * count > total {
             bail!(
-                "{count} of {total} {what} would be skipped as malformed, more than half (data.on_malformed_row=skip); {first}"
+                "{count} of {total} {noun} would be skipped as malformed, more than half (data.on_malformed_row=skip); {first}"
             );
         }
-        tracing::warn!("skipped {count} of {total} {what}: they are malformed (data.on_malformed_row=skip); {first}");
+        tracing::warn!("skipped {count} of {total} {noun}: they are malformed (data.on_malformed_row=skip); {first}");
         Ok(())
     }
 }

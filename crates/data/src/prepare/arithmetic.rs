@@ -77,12 +77,12 @@ pub fn arithmetic(output: &Path, options: &ArithmeticOptions) -> Result<PrepareR
     }
     let operands = options.max_operand as usize + 1;
     let existing = operands.saturating_mul(operands).saturating_mul(ops.len());
-    let wanted = options.train + options.test;
-    if wanted > existing {
-        bail!("train={} and test={} need {wanted} problems, but only {existing} exist", options.train, options.test);
+    let requested = options.train + options.test;
+    if requested > existing {
+        bail!("train={} and test={} need {requested} problems, but only {existing} exist", options.train, options.test);
     }
 
-    let numbers = choose(existing, wanted, options.seed);
+    let numbers = choose(existing, requested, options.seed);
     let problem = |&number: &usize| {
         let (pair, op) = (number / ops.len(), ops[number % ops.len()]);
         let careless = Stream::new(options.seed, "careless", &[number as u64]).uniform() < options.careless;

@@ -70,8 +70,8 @@ impl AnsweredProblem {
         format!("{}{}{}=", self.left, self.op, self.right).into()
     }
 
-    fn stream(&self, seed: u64, what: &'static str) -> Stream {
-        Stream::new(seed, what, &[self.number as u64])
+    fn stream(&self, seed: u64, purpose: &'static str) -> Stream {
+        Stream::new(seed, purpose, &[self.number as u64])
     }
 
     /// Returns a plausible wrong answer. In half of the problems with a carry, the carry is forgotten; else the answer is off by

@@ -75,9 +75,9 @@ fn calculator(output: &Path, options: &CalculatorOptions) -> Result<PrepareRepor
     }
     let operands = (most - least) as usize + 1;
     let existing = operands.saturating_mul(operands);
-    let wanted = options.train.saturating_add(options.test);
-    if wanted > existing {
-        bail!("train={} and test={} need {wanted} problems, but only {existing} exist", options.train, options.test);
+    let requested = options.train.saturating_add(options.test);
+    if requested > existing {
+        bail!("train={} and test={} need {requested} problems, but only {existing} exist", options.train, options.test);
     }
 
     let problem = |number: usize| Problem {
@@ -85,7 +85,7 @@ fn calculator(output: &Path, options: &CalculatorOptions) -> Result<PrepareRepor
         left: u64::from(least) + (number / operands) as u64,
         right: u64::from(least) + (number % operands) as u64,
     };
-    let problems: Vec<Problem> = choose(existing, wanted, options.seed).into_iter().map(problem).collect();
+    let problems: Vec<Problem> = choose(existing, requested, options.seed).into_iter().map(problem).collect();
     let (test, train) = problems.split_at(options.test);
     let mut files = Vec::new();
     for (split, problems) in [("train", train), ("test", test)] {
@@ -95,9 +95,13 @@ fn calculator(output: &Path, options: &CalculatorOptions) -> Result<PrepareRepor
         write_with(&path, rows, &[("agent_name", &agents)])?;
         files.push((path, problems.len()));
         let path = output.join("demonstrations").join(format!("{split}.parquet"));
-        let talks: Vec<Value> = problems.iter().map(|problem| problem.demonstration(options)).collect();
+        let conversations: Vec<Value> = problems.iter().map(|problem| problem.demonstration(options)).collect();
         let tools = vec![Value::from(TOOLS); problems.len()];
-        RowTable::without_columns(problems.len())?.write_columns(&path, &[], &[("messages", &talks), ("tools", &tools)])?;
+        RowTable::without_columns(problems.len())?.write_columns(
+            &path,
+            &[],
+            &[("messages", &conversations), ("tools", &tools)],
+        )?;
         files.push((path, problems.len()));
     }
     write_calculator_tokenizer(&output.join("tokenizer"))?;

@@ -17,7 +17,7 @@ pub(crate) enum ShapeVerdict {
 #[derive(Default)]
 pub(crate) struct ShapeVerdicts {
     verdicts: Mutex<HashMap<u64, Arc<ShapeVerdict>>>,
-    said: Mutex<BTreeSet<String>>,
+    reported: Mutex<BTreeSet<String>>,
 }
 
 impl ShapeVerdicts {
@@ -33,7 +33,7 @@ impl ShapeVerdicts {
 
     /// Logs a warning once.
     pub(crate) fn warn_once(&self, text: String) {
-        if self.said.lock().unwrap_or_else(PoisonError::into_inner).insert(text.clone()) {
+        if self.reported.lock().unwrap_or_else(PoisonError::into_inner).insert(text.clone()) {
             tracing::warn!("{text}");
         }
     }

@@ -29,7 +29,7 @@ pub struct OtherRanks {
 #[derive(Clone, Default)]
 pub struct RankHealth {
     /// Time of its last message, by the clock of waiting.
-    heard: Duration,
+    last_heard: Duration,
     /// Call that it waits in, and the time it arrived there.
     pub arrived: Option<(ReachedCall, Instant)>,
     /// Call before that one.
@@ -57,7 +57,7 @@ impl OtherRanks {
 
     /// Returns the time that this rank has waited since `start` without a sign of another one.
     pub(crate) fn silence(&self, peer: &RankHealth, start: Duration) -> Duration {
-        self.clock.last() - start.max(peer.heard)
+        self.clock.last() - start.max(peer.last_heard)
     }
 
     /// Sends a message to a rank.
@@ -82,12 +82,12 @@ impl OtherRanks {
             }
             WaitFor::Data.pause(waited);
         };
-        let mut heard = Vec::new();
+        let mut messages = Vec::new();
         while let Some((from, bytes)) = world.next(&mut wait) {
-            heard.push((from, decoded(&bytes)));
+            messages.push((from, decoded(&bytes)));
         }
-        for (from, message) in heard {
-            self.known[from].heard = self.clock.last();
+        for (from, message) in messages {
+            self.known[from].last_heard = self.clock.last();
             match message {
                 RankMessage::Beat => {}
                 RankMessage::Arrived(arrival) => self.known[from].arrived = Some((arrival, Instant::now())),

@@ -166,10 +166,11 @@ mod tests {
                 };
                 let asked: Vec<DrawRow> = (0..rows).map(asked).collect();
                 for ((logits, row), got) in logits.chunks_exact(vocab).zip(&asked).zip(draw(&logits, &asked, &device)) {
-                    let want = sample(&mut logits.to_vec(), row.sampling, row.changes, || row.u);
-                    assert_eq!(got.token, want.token, "{vocab} tokens, u = {}, {:?}", row.u, row.sampling);
-                    let apart = [got.log_prob - want.log_prob, got.rollout_log_prob - want.rollout_log_prob].map(f32::abs);
-                    assert!(apart[0] < 1e-5 && apart[1] < 1e-5, "{got:?} for {want:?}, {vocab} tokens, {:?}", row.sampling);
+                    let expected = sample(&mut logits.to_vec(), row.sampling, row.changes, || row.u);
+                    assert_eq!(got.token, expected.token, "{vocab} tokens, u = {}, {:?}", row.u, row.sampling);
+                    let apart =
+                        [got.log_prob - expected.log_prob, got.rollout_log_prob - expected.rollout_log_prob].map(f32::abs);
+                    assert!(apart[0] < 1e-5 && apart[1] < 1e-5, "{got:?} for {expected:?}, {vocab} tokens, {:?}", row.sampling);
                 }
             }
         }

@@ -95,10 +95,10 @@ impl Layers<'_> {
                 Ok(())
             }
             (_, None) => {
-                let there = self.search.options(&one.key).join(", ");
+                let names = self.search.options(&one.key).join(", ");
                 wrong(
                     format!("`{key}` is a group, so its value must be one of its options"),
-                    &format!("`{}` has: {there}\nto remove the group, write ~{key}", one.key),
+                    &format!("`{}` has: {names}\nto remove the group, write ~{key}", one.key),
                 )
             }
             (Operation::Add, Some(options)) => {
@@ -341,12 +341,12 @@ impl Layers<'_> {
         let of_group = |known: &&str| known.split('@').next() == Some(group);
         let known: Vec<&str> = self.known.iter().map(|(key, ..)| key.as_str()).collect();
         let same: Vec<&str> = known.iter().copied().filter(of_group).collect();
-        let meant = match same.as_slice() {
+        let suggestion = match same.as_slice() {
             [] => suggest::did_you_mean(suggest::closest(key, known.iter().copied())),
             same => Some(format!("did you mean `{}`?", same.join("` or `"))),
         };
         let add = (!option.is_empty()).then(|| format!("to add it, write +{key}={option}"));
-        let help: Vec<String> = meant.into_iter().chain(add).collect();
+        let help: Vec<String> = suggestion.into_iter().chain(add).collect();
         let problem = Problem::new("", format!("the group `{key}` is not in any `defaults:` list")).at(origin);
         if help.is_empty() { problem } else { problem.help(help.join("\n")) }
     }
@@ -368,13 +368,13 @@ impl Layers<'_> {
         }
         let options = self.search.options(&folder);
         let name = path.rsplit('/').next().unwrap_or(&path);
-        let meant = suggest::did_you_mean(suggest::closest(name, options.iter().map(String::as_str)));
+        let suggestion = suggest::did_you_mean(suggest::closest(name, options.iter().map(String::as_str)));
         let available = match (options.is_empty(), folder.as_str()) {
             (true, _) => format!("there is no folder `{folder}` with configuration files"),
             (false, "") => format!("available: {}", options.join(", ")),
             (false, _) => format!("`{folder}` has: {}", options.join(", ")),
         };
-        let help: Vec<String> = meant.into_iter().chain([available]).collect();
+        let help: Vec<String> = suggestion.into_iter().chain([available]).collect();
         Problem::new("", format!("there is no configuration `{path}`")).at(&entry.origin).help(help.join("\n"))
     }
 }

@@ -132,7 +132,7 @@ impl ValueParser<'_> {
                 ':' if word.end > 0 => {
                     self.at += 1;
                     let key = self.typed(word, start)?;
-                    return key.plain_text().filter(|_| key != Value::Null).ok_or_else(|| self.fault("a key cannot be null"));
+                    return key.plain_text().filter(|_| key != Value::Null).ok_or_else(|| self.error("a key cannot be null"));
                 }
                 '\'' | '"' => return self.fail("write keys without quotes, as in {key: value}"),
                 '=' => return self.fail("write a mapping with `:`, as in {key: value}"),
@@ -257,11 +257,11 @@ impl ValueParser<'_> {
         self.at += self.rest().len() - self.rest().trim_start_matches([' ', '\t']).len();
     }
 
-    fn fault(&self, message: impl Into<String>) -> SyntaxError {
+    fn error(&self, message: impl Into<String>) -> SyntaxError {
         SyntaxError { at: self.at, message: message.into() }
     }
 
     fn fail<T>(&self, message: impl Into<String>) -> Result<T, SyntaxError> {
-        Err(self.fault(message))
+        Err(self.error(message))
     }
 }

@@ -142,7 +142,7 @@ impl<'a> Resolver<'a> {
         }
         let text = site.text(text)?;
         let argument = syntax::parse_argument(text)
-            .map_err(|fault| site.problem(format!("`{}` decodes `{text}`, which cannot be read: {}", site.key, fault.message)))?;
+            .map_err(|error| site.problem(format!("`{}` decodes `{text}`, which cannot be read: {}", site.key, error.message)))?;
         self.argument(site.key, &argument, site.origin).map(ResolvedNode::Made)
     }
 

@@ -284,11 +284,11 @@ pub(super) fn is_missing(node: &Node) -> bool {
 }
 
 fn parsed(key: &str, text: &str, origin: &Origin) -> Result<Vec<TextPart>, Problem> {
-    syntax::parse_text(text).map_err(|fault| {
-        let message = format!("`{key}` has an interpolation that cannot be read: {}", fault.message);
+    syntax::parse_text(text).map_err(|error| {
+        let message = format!("`{key}` has an interpolation that cannot be read: {}", error.message);
         Problem::new(key, message)
             .at(origin)
-            .help(format!("the error is at `{}`; to write a literal ${{, write \\${{", &text[fault.at..]))
+            .help(format!("the error is at `{}`; to write a literal ${{, write \\${{", &text[error.at..]))
     })
 }
 

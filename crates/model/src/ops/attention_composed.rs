@@ -25,12 +25,12 @@ pub(super) fn forward<B: ScoreKernels>([q, k, v]: [FloatTensor<B>; 3], pattern: 
     let (rows, heads, kv_heads) = (q.shape()[0], q.shape()[1], k.shape()[1]);
     let blocks = Blocks::<B>::cached(&pattern.packed, &q.device(), STEP, QUERIES);
     let [k, v] = [k, v].map(|x| B::pad(x, &blocks.key_rows, [blocks.segments, kv_heads]));
-    let parts = ScoredRange::each(&blocks, pattern).map(|seen| {
-        let (queries, keys) = (seen.queries(), seen.keys());
+    let parts = ScoredRange::each(&blocks, pattern).map(|range| {
+        let (queries, keys) = (range.queries(), range.keys());
         let [k, v] = [&k, &v].map(|x| blocks.some_keys(x, queries.segments, &keys));
         let q = B::pad(q.clone(), &queries.rows, [queries.segments, kv_heads]);
         let products = B::float_matmul(q, B::float_transpose(k));
-        let [p, lse] = B::probabilities(products, &seen);
+        let [p, lse] = B::probabilities(products, &range);
         (B::float_matmul(p, v), lse)
     });
     let (out, lse) = parts.unzip();
@@ -74,14 +74,14 @@ pub(super) fn backward<B: ScoreKernels>(
     let [lse, delta] = [lse, delta].map(|x| B::float_reshape(x, Shape::from([rows, heads, 1])));
     let [k, v] = [k, v].map(|x| B::pad(x, &blocks.key_rows, [blocks.segments, kv_heads]));
     let (mut dq, mut sums) = (Vec::new(), [None, None]);
-    for seen in ScoredRange::each(&blocks, pattern) {
-        let (queries, keys) = (seen.queries(), seen.keys());
+    for range in ScoredRange::each(&blocks, pattern) {
+        let (queries, keys) = (range.queries(), range.keys());
         let padded = |x: &FloatTensor<B>| B::pad(x.clone(), &queries.rows, [queries.segments, kv_heads]);
         let [q, dy, lse, delta] = [&q, &dy, &lse, &delta].map(padded);
         let [k, v] = [&k, &v].map(|x| blocks.some_keys(x, queries.segments, &keys));
         let products = B::float_matmul(q.clone(), B::float_transpose(k.clone()));
         let dp = B::float_matmul(dy.clone(), B::float_transpose(v));
-        let [p, ds] = B::gradients(products, dp, lse, delta, &seen);
+        let [p, ds] = B::gradients(products, dp, lse, delta, &range);
         let dv = B::float_matmul(B::float_transpose(p), dy);
         dq.push(B::float_matmul(ds.clone(), k));
         let dk = B::float_matmul(B::float_transpose(ds), q);

@@ -27,8 +27,8 @@ pub(crate) trait ScoreKernels: Backend {
         blocks.sum_of_keys(x, dtype)
     }
     /// See [`probabilities`].
-    fn probabilities(products: FloatTensor<Self>, seen: &ScoredRange<Self>) -> [FloatTensor<Self>; 2] {
-        probabilities::<Self>(products, seen)
+    fn probabilities(products: FloatTensor<Self>, range: &ScoredRange<Self>) -> [FloatTensor<Self>; 2] {
+        probabilities::<Self>(products, range)
     }
     /// See [`gradients`].
     fn gradients(
@@ -36,9 +36,9 @@ pub(crate) trait ScoreKernels: Backend {
         dp: FloatTensor<Self>,
         lse: FloatTensor<Self>,
         delta: FloatTensor<Self>,
-        seen: &ScoredRange<Self>,
+        range: &ScoredRange<Self>,
     ) -> [FloatTensor<Self>; 2] {
-        gradients::<Self>(products, dp, lse, delta, seen)
+        gradients::<Self>(products, dp, lse, delta, range)
     }
 }
 
@@ -131,9 +131,9 @@ impl<B: Backend> CachedMask<B> {
 
 /// The softmax of the scores of `products`, in their dtype, and the log-sum-exp of each row, f32 [segments, kv heads, group ·
 /// queries, 1].
-pub(super) fn probabilities<B: Backend>(products: FloatTensor<B>, seen: &ScoredRange<B>) -> [FloatTensor<B>; 2] {
+pub(super) fn probabilities<B: Backend>(products: FloatTensor<B>, range: &ScoredRange<B>) -> [FloatTensor<B>; 2] {
     let dtype = products.dtype();
-    let (scores, _) = seen.scores(products);
+    let (scores, _) = range.scores(products);
     let max = B::float_max_dim(scores.clone(), 3);
     let e = B::float_exp(B::float_sub(scores, max.clone()));
     let sum = B::float_sum_dim(e.clone(), 3);
@@ -147,13 +147,13 @@ pub(super) fn gradients<B: Backend>(
     dp: FloatTensor<B>,
     lse: FloatTensor<B>,
     delta: FloatTensor<B>,
-    seen: &ScoredRange<B>,
+    range: &ScoredRange<B>,
 ) -> [FloatTensor<B>; 2] {
     let dtype = products.dtype();
-    let (scores, tanh) = seen.scores(products);
+    let (scores, tanh) = range.scores(products);
     let p = B::float_exp(B::float_sub(scores, lse));
     let dp = B::float_sub(wide::<B>(dp), delta);
-    let ds = B::float_mul_scalar(B::float_mul(p.clone(), dp), seen.scoring().scale.into());
+    let ds = B::float_mul_scalar(B::float_mul(p.clone(), dp), range.scoring().scale.into());
     let ds = match tanh {
         Some(tanh) => B::float_sub(ds.clone(), B::float_mul(ds, B::float_mul(tanh.clone(), tanh))),
         None => ds,

@@ -75,14 +75,14 @@ mod tests {
                     let (sum, rows) = (matrix(101, width, 1, device), matrix(places.len(), width, 2, device));
                     add_rows(sum, &places, rows)
                 };
-                let (here, there) = (add(&Device::flex()), add(&device));
+                let (on_cpu, on_gpu) = (add(&Device::flex()), add(&device));
                 if most <= PIECE {
-                    assert_eq!(bits(here), bits(there), "{} rows of {width}", places.len());
+                    assert_eq!(bits(on_cpu), bits(on_gpu), "{} rows of {width}", places.len());
                     continue;
                 }
-                assert_eq!(bits(there.clone()), bits(add(&device)));
-                for (here, there) in to_host(here).into_iter().zip(to_host(there)) {
-                    assert!((here - there).abs() < 1e-6 * most as f32, "{} rows of {width}: {here} {there}", places.len());
+                assert_eq!(bits(on_gpu.clone()), bits(add(&device)));
+                for (on_cpu, on_gpu) in to_host(on_cpu).into_iter().zip(to_host(on_gpu)) {
+                    assert!((on_cpu - on_gpu).abs() < 1e-6 * most as f32, "{} rows of {width}: {on_cpu} {on_gpu}", places.len());
                 }
             }
         }

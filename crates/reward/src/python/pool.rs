@@ -164,10 +164,10 @@ impl Pool {
         columns: usize,
         timeout: Duration,
     ) -> Result<WorkerMessage, WorkerError> {
-        let begun = Instant::now();
+        let started = Instant::now();
         let mut reply = worker.ask(message, columns, timeout, &self.options.interrupt)?;
         while let Some(answer) = self.questions.answer(&reply.line) {
-            let left = timeout.saturating_sub(begun.elapsed());
+            let left = timeout.saturating_sub(started.elapsed());
             reply = worker.ask(&answer, columns, left, &self.options.interrupt)?;
         }
         Ok(reply)
@@ -223,10 +223,10 @@ impl Pool {
             return Err(self.raised(error));
         }
         if let Some(missing) = reply["missing"].as_str() {
-            let there: Vec<&str> = reply["functions"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-            let hint = did_you_mean(missing, there.iter().copied());
-            let there = if there.is_empty() { "no functions".to_owned() } else { there.join(", ") };
-            bail!("{title} has no {missing} ({}); it has {there}.{hint}", self.source.name_key());
+            let names: Vec<&str> = reply["functions"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let hint = did_you_mean(missing, names.iter().copied());
+            let names = if names.is_empty() { "no functions".to_owned() } else { names.join(", ") };
+            bail!("{title} has no {missing} ({}); it has {names}.{hint}", self.source.name_key());
         }
         let functions = reply["functions"].as_array().context("the reward worker's first message has no functions")?;
         let functions: Option<Vec<Signature>> = functions.iter().map(Signature::read).collect();

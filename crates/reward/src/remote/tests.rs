@@ -33,19 +33,19 @@ type ReceivedRequests = Arc<Mutex<Vec<(String, Value)>>>;
 fn serve(script: &'static [Act]) -> (String, ReceivedRequests) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/get_reward", listener.local_addr().unwrap());
-    let heard = ReceivedRequests::default();
-    let kept = heard.clone();
+    let received = ReceivedRequests::default();
+    let kept = received.clone();
     thread::spawn(move || {
         for stream in listener.incoming() {
-            let heard = kept.clone();
-            thread::spawn(move || while answer(stream.as_ref().unwrap(), script, &heard).is_some() {});
+            let received = kept.clone();
+            thread::spawn(move || while answer(stream.as_ref().unwrap(), script, &received).is_some() {});
         }
     });
-    (url, heard)
+    (url, received)
 }
 
 /// Answers one request of a connection; `None` once the connection is closed.
-fn answer(stream: &TcpStream, script: &[Act], heard: &ReceivedRequests) -> Option<()> {
+fn answer(stream: &TcpStream, script: &[Act], received: &ReceivedRequests) -> Option<()> {
     let mut reader = BufReader::new(stream);
     let (mut head, mut length) = (String::new(), 0);
     while !head.ends_with("\r\n\r\n") {
@@ -60,9 +60,9 @@ fn answer(stream: &TcpStream, script: &[Act], heard: &ReceivedRequests) -> Optio
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     let count = {
-        let mut heard = heard.lock().unwrap();
-        heard.push((head, serde_json::from_slice(&body).unwrap()));
-        heard.len()
+        let mut received = received.lock().unwrap();
+        received.push((head, serde_json::from_slice(&body).unwrap()));
+        received.len()
     };
     let mut stream = stream;
     match script[(count - 1).min(script.len() - 1)] {
@@ -123,7 +123,7 @@ const RIGHT: Act = Say(200, r#"{"rewards": [0.5]}"#);
 
 #[test]
 fn the_request_is_openrlhfs_and_everything_in_the_answer_is_kept() {
-    let (url, heard) = serve(&[Say(
+    let (url, received) = serve(&[Say(
         200,
         r#"{"rewards": [-1.5], "scores": [0.25], "extra_logs": {"acc": [true], "n": 3, "scores": 9, "why": ["x"]}}"#,
     )]);
@@ -133,7 +133,7 @@ fn the_request_is_openrlhfs_and_everything_in_the_answer_is_kept() {
     assert_eq!(score.extras, [("scores", 0.25), ("acc", 1.0), ("n", 3.0)].map(|(name, x)| (name.to_owned(), x)));
     assert_eq!(score.notes, [("why".to_owned(), json!("x"))]);
 
-    let (head, body) = heard.lock().unwrap()[0].clone();
+    let (head, body) = received.lock().unwrap()[0].clone();
     assert_eq!(body, json!({"query": ["<bos>2+3=5<eos>"], "prompts": ["<bos>2+3="], "labels": ["5"]}));
     let head = head.to_lowercase();
     assert!(
@@ -162,27 +162,27 @@ fn answers_of_older_servers_and_no_opinion() {
 #[test]
 fn what_passes_is_tried_again() {
     for script in [&[Say(500, "busy"), RIGHT][..], &[Say(429, ""), Say(408, ""), RIGHT], &[Break, RIGHT]] {
-        let (url, heard) = serve(script);
+        let (url, received) = serve(script);
         assert_eq!(ask_one(&[&url]).unwrap().score, Some(0.5));
-        assert_eq!(heard.lock().unwrap().len(), script.len());
+        assert_eq!(received.lock().unwrap().len(), script.len());
     }
-    let (url, heard) = serve(&[Say(503, "  loading\n the model ")]);
+    let (url, received) = serve(&[Say(503, "  loading\n the model ")]);
     let error = ask_one(&[&url]).unwrap_err();
     let (kind, message) = failure(&error);
     assert_eq!(kind, RewardFailure::Exception);
     assert_eq!(message, format!("no reward after 3 tries: {url}: status 503, body: loading the model"));
-    assert_eq!(heard.lock().unwrap().len(), 3);
+    assert_eq!(received.lock().unwrap().len(), 3);
 }
 
 #[test]
 fn another_server_takes_the_place_of_one_that_does_not_answer() {
-    let (url, heard) = serve(&[RIGHT]);
+    let (url, received) = serve(&[RIGHT]);
     let gone = nobody();
     let remote = remote(options(&[&gone, &url]));
     for i in 0..16 {
         assert_eq!(ask(&remote, &format!("{i}")).unwrap().score, Some(0.5));
     }
-    assert_eq!(heard.lock().unwrap().len(), 16);
+    assert_eq!(received.lock().unwrap().len(), 16);
     let error = ask_one(&[&gone]).unwrap_err();
     let (kind, message) = failure(&error);
     assert!(kind == RewardFailure::Crash && message.contains(&gone) && message.contains("refused"), "{message}");
@@ -195,7 +195,7 @@ fn each_response_has_its_server() {
     let queries = || {
         servers
             .each_ref()
-            .map(|(_, heard)| heard.lock().unwrap().drain(..).map(|(_, body)| body["query"].clone()).collect::<Vec<_>>())
+            .map(|(_, received)| received.lock().unwrap().drain(..).map(|(_, body)| body["query"].clone()).collect::<Vec<_>>())
     };
     let mut rounds = (0..2).map(|_| {
         (0..32).for_each(|i| _ = ask(&remote, &format!("{i}")).unwrap());
@@ -227,31 +227,31 @@ fn mistakes_are_not_tried_again_and_quoted() {
         (200, "[1]", &["not a JSON object"]),
         (200, many, &["`extra_logs` has 1001 fields"]),
     ] {
-        let (url, heard) = serve(Box::leak(Box::new([Say(status, body), RIGHT])));
+        let (url, received) = serve(Box::leak(Box::new([Say(status, body), RIGHT])));
         let error = ask(&remote(RemoteOptions { token: Some("s3cret".to_owned()), ..options(&[&url]) }), "5").unwrap_err();
         let (kind, message) = failure(&error);
         assert_eq!(kind, RewardFailure::Exception);
         for part in parts.iter().chain([&url.as_str(), &&*format!("status {status}")]) {
             assert!(message.contains(part) && message.len() < 400, "no {part:?} in {message}");
         }
-        assert_eq!(heard.lock().unwrap().len(), 1, "{message}");
+        assert_eq!(received.lock().unwrap().len(), 1, "{message}");
     }
 }
 
 #[test]
 fn an_endless_answer_is_not_read() {
-    let (url, heard) = serve(Box::leak(Box::new([Say(200, Box::leak("[".repeat(9 << 20).into_boxed_str())), RIGHT])));
+    let (url, received) = serve(Box::leak(Box::new([Say(200, Box::leak("[".repeat(9 << 20).into_boxed_str())), RIGHT])));
     let error = ask_one(&[&url]).unwrap_err();
     let (kind, message) = failure(&error);
     assert!(
         kind == RewardFailure::Exception && message == format!("no reward from {url}: the reply has more than 1048576 bytes")
     );
-    assert_eq!(heard.lock().unwrap().len(), 1, "it is not asked again");
+    assert_eq!(received.lock().unwrap().len(), 1, "it is not asked again");
 }
 
 #[test]
 fn a_silent_server_is_given_up_and_an_interrupt_ends_every_wait() {
-    let (silent, heard) = serve(&[Hang]);
+    let (silent, received) = serve(&[Hang]);
     let short = RemoteOptions { timeout: Duration::from_millis(60), retries: 2, ..options(&[&silent]) };
     let error = ask(&remote(short), "5").unwrap_err();
     let (kind, message) = failure(&error);
@@ -259,7 +259,7 @@ fn a_silent_server_is_given_up_and_an_interrupt_ends_every_wait() {
         (kind, message),
         (RewardFailure::Timeout, format!("no reward after 2 tries: {silent}: no reply within 60ms").as_str())
     );
-    assert_eq!(heard.lock().unwrap().len(), 2);
+    assert_eq!(received.lock().unwrap().len(), 2);
 
     // The interrupt comes while the client waits for a server, and between two attempts.
     for url in [silent, nobody()] {

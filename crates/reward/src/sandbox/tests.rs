@@ -105,8 +105,11 @@ fn the_score_is_the_share_of_the_first_ten_cases() {
     let tests = json!({"inputs": inputs, "outputs": vec!["1"; 11]}).to_string();
     let score = scored(sandbox(&url, 3), PROGRAM, json!(tests)).unwrap();
     assert_eq!((score.score, score.extras), (Some(0.8), vec![("acc".to_owned(), 0.8)]));
-    let said = &score.notes[0].1;
-    assert_eq!((&said[1], &said[2], said.as_array().unwrap().len()), (&json!("wrong_answer"), &json!("runtime_error"), 10));
+    let message = &score.notes[0].1;
+    assert_eq!(
+        (&message[1], &message[2], message.as_array().unwrap().len()),
+        (&json!("wrong_answer"), &json!("runtime_error"), 10)
+    );
 }
 
 /// The expected text is verl's `str` of fib(100) and of integers around the limits of 64 bits, given as text and as a

@@ -72,7 +72,7 @@ fn bench() -> Bench {
 }
 
 impl Bench {
-    fn told(&self) -> Vec<String> {
+    fn received(&self) -> Vec<String> {
         fs::read_to_string(self.path("told.txt")).unwrap_or_default().lines().map(str::to_owned).collect()
     }
 
@@ -99,22 +99,22 @@ fn rows_tables_and_the_end_reach_the_package() {
     let columns = ["query", "score", "other"].map(String::from).to_vec();
     tracker.table(1, &StepTable { name: "texts", columns, rows, brief: Vec::new() }).unwrap();
     tracker.finish(&Ending::uninterrupted(Exit::Finished)).unwrap();
-    let told = bench.told();
-    assert!(told[0].starts_with("init project burnish {'seed': 1} {'experiment_name': 'experiment'} "), "{}", told[0]);
-    assert!(told[0].ends_with(" ''"), "{}", told[0]);
+    let received = bench.received();
+    assert!(received[0].starts_with("init project burnish {'seed': 1} {'experiment_name': 'experiment'} "), "{}", received[0]);
+    assert!(received[0].ends_with(" ''"), "{}", received[0]);
     let expected = [
         r#"log 1 {'a/"b': 0.30000000000000004, 'c': nan, 'd': inf, 'e': -inf, 'f': 1e-300}"#,
         r"log 1 {'texts': (['step', 'query', 'score', 'other'], [[1, '1\n2', 2.0, None]])}",
         "finish",
     ];
-    assert_eq!(told[1..], expected);
+    assert_eq!(received[1..], expected);
     assert_eq!(fs::read_to_string(bench.path("swanlab.log")).unwrap(), "printed by the package\n");
 
     let resumed = TrackedRun { resumed_step: Some(1), ..bench.session.clone() };
     (super::SWANLAB.open)(&resumed).unwrap().finish(&Ending::uninterrupted(Exit::Interrupted)).unwrap();
-    let told = bench.told();
-    assert!(told[4].contains("'id': 'id1', 'resume': 'allow'"), "{}", told[4]);
-    assert_eq!(told[5], "finish aborted");
+    let received = bench.received();
+    assert!(received[4].contains("'id': 'id1', 'resume': 'allow'"), "{}", received[4]);
+    assert_eq!(received[5], "finish aborted");
 }
 
 #[test]
@@ -146,8 +146,8 @@ fn what_goes_wrong_in_the_package_costs_a_row() {
     errors.extend(tracker.finish(&Ending::uninterrupted(Exit::Failed)).err());
     let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(errors, ["1 row was lost: step 3: RuntimeError: not today"]);
-    let told = bench.told();
-    assert_eq!(told[1..], ["log 2 {'a': 1.0}", "log 4 {'a': 1.0}", "finish crashed"]);
+    let received = bench.received();
+    assert_eq!(received[1..], ["log 2 {'a': 1.0}", "log 4 {'a': 1.0}", "finish crashed"]);
 }
 
 #[test]
@@ -166,11 +166,11 @@ fn a_package_that_dies_costs_the_rows_behind() {
 fn the_process_does_not_outlive_the_tracker() {
     let bench = bench();
     drop(bench.open().unwrap());
-    let told = bench.told();
-    let pid = told[0].split(' ').rev().nth(1).unwrap();
-    let begun = Instant::now();
+    let received = bench.received();
+    let pid = received[0].split(' ').rev().nth(1).unwrap();
+    let started = Instant::now();
     while Path::new("/proc").join(pid).exists() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "{pid} is still there");
+        assert!(started.elapsed() < Duration::from_secs(10), "{pid} is still there");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -66,9 +66,9 @@ impl Bridge {
         Ok(())
     }
 
-    fn request(&mut self, line: &str, what: &str) -> Result<()> {
-        let reply = self.process.ask(line).with_context(|| what.to_owned())?;
-        reply["error"].as_str().map_or(Ok(()), |error| Err(anyhow!("{what}: {error}")))
+    fn request(&mut self, line: &str, purpose: &str) -> Result<()> {
+        let reply = self.process.ask(line).with_context(|| purpose.to_owned())?;
+        reply["error"].as_str().map_or(Ok(()), |error| Err(anyhow!("{purpose}: {error}")))
     }
 }
 
@@ -83,12 +83,12 @@ impl Transport for Bridge {
 
     fn send(&mut self, rows: &[QueuedRow]) -> Result<(), DeliveryError> {
         rows.iter().try_for_each(|row| {
-            let what = match &row.content {
+            let purpose = match &row.content {
                 Content::Metrics(_) => format!("step {}", row.step),
                 Content::Table(table) => format!("the table '{}' of step {}", table.name, row.step),
             };
             let line = line(row, self.sdk.rename);
-            self.request(&line, &what).map_err(|error| DeliveryError::Permanent(1, error))
+            self.request(&line, &purpose).map_err(|error| DeliveryError::Permanent(1, error))
         })
     }
 
@@ -98,7 +98,7 @@ impl Transport for Bridge {
             Exit::Interrupted => "interrupted",
             Exit::Failed => "failed",
         };
-        let said = self.request(&json!({"exit": exit}).to_string(), "the end of the run");
-        said.map_err(|error| DeliveryError::Permanent(0, error))
+        let reply = self.request(&json!({"exit": exit}).to_string(), "the end of the run");
+        reply.map_err(|error| DeliveryError::Permanent(0, error))
     }
 }

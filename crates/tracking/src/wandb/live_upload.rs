@@ -73,14 +73,14 @@ impl LiveUpload {
     /// # Errors
     /// If the client failed, or was not done after `bound` (sooner if the run was asked to stop).
     pub(super) fn finish(mut self, bound: Duration, ending: &Ending) -> Result<()> {
-        let (begun, mut said) = (Instant::now(), false);
+        let (started, mut warned) = (Instant::now(), false);
         while self.check()? {
-            if begun.elapsed() >= MESSAGE_DELAY && !std::mem::replace(&mut said, true) {
+            if started.elapsed() >= MESSAGE_DELAY && !std::mem::replace(&mut warned, true) {
                 let left = ending.left(bound).as_secs();
                 tracing::info!("W&B: waiting for the upload, at most {left} seconds; Ctrl-C does not wait for it");
             }
             if ending.left(bound).is_zero() {
-                bail!("the upload was not done after {} seconds (see {})", begun.elapsed().as_secs(), self.log.display());
+                bail!("the upload was not done after {} seconds (see {})", started.elapsed().as_secs(), self.log.display());
             }
             thread::sleep(SLICE);
         }
@@ -168,10 +168,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let note = dir.path().join("pid");
         let mut live = start(dir.path(), &format!("sleep 60 & echo $! > {0}.new; mv {0}.new {0}; wait", note.display()));
-        let begun = Instant::now();
+        let started = Instant::now();
         let wait = |done: &mut dyn FnMut() -> bool| {
             while !done() {
-                assert!(begun.elapsed() < Duration::from_secs(60));
+                assert!(started.elapsed() < Duration::from_secs(60));
                 thread::sleep(SLICE);
             }
         };

@@ -21,8 +21,8 @@ pub const WORD: u64 = 1 << 12;
 /// If `path` is something else, or cannot be inspected.
 pub fn is_there(path: &Path) -> Result<bool> {
     match fs::metadata(path) {
-        Ok(there) if there.is_file() => Ok(true),
-        Ok(there) => bail!("{} is {}, not a file", path.display(), kind(there.file_type())),
+        Ok(existing) if existing.is_file() => Ok(true),
+        Ok(existing) => bail!("{} is {}, not a file", path.display(), kind(existing.file_type())),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
     }

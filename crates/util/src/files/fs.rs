@@ -24,17 +24,17 @@ const REPLACED: &str = ".old-";
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     let write = || match OutputTarget::resolve(path)? {
         OutputTarget::Stream(stream) => Ok(stream.open()?.write_all(bytes)?),
-        OutputTarget::File { path, there } => replace(&path, there.as_ref(), bytes),
+        OutputTarget::File { path, existing } => replace(&path, existing.as_ref(), bytes),
     };
     write().with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn replace(path: &Path, there: Option<&Metadata>, bytes: &[u8]) -> Result<()> {
+fn replace(path: &Path, existing: Option<&Metadata>, bytes: &[u8]) -> Result<()> {
     let staging = sibling(path, STAGED)?;
     let write = || -> io::Result<()> {
         fs::create_dir_all(parent(path))?;
         let mut file = File::create(&staging)?;
-        there.iter().for_each(|there| keep_access(&file, there));
+        existing.iter().for_each(|existing| keep_access(&file, existing));
         file.write_all(bytes)?;
         file.sync_all()?;
         match fs::rename(&staging, path) {
@@ -129,8 +129,8 @@ impl AtomicDir {
     pub fn stage(target: &Path) -> Result<Self> {
         let create = || -> Result<Self> {
             let target = end_of_links(target)?;
-            let there = target.symlink_metadata();
-            if there.is_ok_and(|there| !there.is_dir()) {
+            let existing = target.symlink_metadata();
+            if existing.is_ok_and(|existing| !existing.is_dir()) {
                 bail!("it exists and is not a folder");
             }
             let staging = sibling(&target, STAGED)?;

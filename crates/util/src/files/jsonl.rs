@@ -84,7 +84,8 @@ impl StepLog {
 /// Returns the lines of a file, the last of them possibly torn; no lines if the file cannot be read.
 pub fn lines(path: &Path) -> impl Iterator<Item = String> {
     // A pipe keeps no lines, and opening one may block forever.
-    let file = fs::metadata(path).is_ok_and(|there| there.is_file()).then(|| File::open(path).ok()).flatten().map(BufReader::new);
+    let file =
+        fs::metadata(path).is_ok_and(|existing| existing.is_file()).then(|| File::open(path).ok()).flatten().map(BufReader::new);
     file.into_iter()
         .flat_map(|file| file.split(b'\n').map_while(Result::ok))
         .map(|line| String::from_utf8_lossy(&line).into_owned())

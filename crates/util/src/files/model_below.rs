@@ -55,12 +55,15 @@ mod tests {
             fs::create_dir_all(&folder).unwrap();
             fs::write(folder.join("config.json"), "{}").unwrap();
         }
-        let said = |path: &str| models_below(&run.join(path)).replace(&run.display().to_string(), "R");
+        let message = |path: &str| models_below(&run.join(path)).replace(&run.display().to_string(), "R");
         let actor = |step: u32| format!("R/global_step_{step}/actor/huggingface");
-        assert_eq!(said("."), said("").replace("R/", "R/./"));
-        assert_eq!(said(""), format!("; there is a model in {}, {}, R/global_step_9/critic/huggingface, …", actor(10), actor(9)));
-        assert_eq!(said("global_step_10"), format!("; there is a model in {}", actor(10)));
-        assert_eq!(said("global_step_10/actor"), format!("; there is a model in {}", actor(10)));
-        assert_eq!([said("global_step_10/actor/huggingface"), said("none")], ["", ""]);
+        assert_eq!(message("."), message("").replace("R/", "R/./"));
+        assert_eq!(
+            message(""),
+            format!("; there is a model in {}, {}, R/global_step_9/critic/huggingface, …", actor(10), actor(9))
+        );
+        assert_eq!(message("global_step_10"), format!("; there is a model in {}", actor(10)));
+        assert_eq!(message("global_step_10/actor"), format!("; there is a model in {}", actor(10)));
+        assert_eq!([message("global_step_10/actor/huggingface"), message("none")], ["", ""]);
     }
 }

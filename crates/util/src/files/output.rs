@@ -17,7 +17,7 @@ const MOST_LINKS: usize = 40;
 /// The target of an output path.
 pub(crate) enum OutputTarget {
     /// A regular file, which may be replaced, with its metadata; `None` if the file does not exist yet.
-    File { path: PathBuf, there: Option<Metadata> },
+    File { path: PathBuf, existing: Option<Metadata> },
     /// Any other target.
     Stream(OutputStream),
 }
@@ -37,13 +37,13 @@ impl OutputTarget {
     /// If the path is a folder, links form a cycle, or the path cannot be inspected.
     pub(crate) fn resolve(path: &Path) -> io::Result<Self> {
         match fs::metadata(path) {
-            Ok(there) if there.is_dir() => Err(ErrorKind::IsADirectory.into()),
-            Ok(there) => match own_output(&there) {
+            Ok(existing) if existing.is_dir() => Err(ErrorKind::IsADirectory.into()),
+            Ok(existing) => match own_output(&existing) {
                 Some(own) => Ok(Self::Stream(OutputStream::Own(own))),
-                None if there.is_file() => Ok(Self::File { path: fs::canonicalize(path)?, there: Some(there) }),
-                None => Ok(Self::Stream(OutputStream::Other(path.to_path_buf(), there.file_type()))),
+                None if existing.is_file() => Ok(Self::File { path: fs::canonicalize(path)?, existing: Some(existing) }),
+                None => Ok(Self::Stream(OutputStream::Other(path.to_path_buf(), existing.file_type()))),
             },
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::File { path: end_of_links(path)?, there: None }),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::File { path: end_of_links(path)?, existing: None }),
             Err(error) => Err(error),
         }
     }
@@ -115,15 +115,15 @@ pub(crate) fn end_of_links(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Returns the standard stream of this process that is this file, if any.
-fn own_output(there: &Metadata) -> Option<File> {
+fn own_output(existing: &Metadata) -> Option<File> {
     let streams = [io::stdout().as_fd().try_clone_to_owned(), io::stderr().as_fd().try_clone_to_owned()];
-    let is_it = |own: Metadata| (own.dev(), own.ino()) == (there.dev(), there.ino());
+    let is_it = |own: Metadata| (own.dev(), own.ino()) == (existing.dev(), existing.ino());
     streams.into_iter().flatten().map(File::from).find(|own| own.metadata().is_ok_and(is_it))
 }
 
 /// Gives a new file the mode and owner of the file that it replaces, as far as permissions allow.
-pub(crate) fn keep_access(file: &File, there: &Metadata) {
+pub(crate) fn keep_access(file: &File, existing: &Metadata) {
     // The order matters: changing the owner clears bits of the mode.
-    _ = fchown(file, Some(there.uid()), Some(there.gid()));
-    _ = file.set_permissions(there.permissions());
+    _ = fchown(file, Some(existing.uid()), Some(existing.gid()));
+    _ = file.set_permissions(existing.permissions());
 }

@@ -55,8 +55,8 @@ mod tests {
         words.extend(["~", "a\nb", "tab\t'\\", "*", "!x", "a;b", "#c", "\u{85}1"].map(OsString::from));
         words.push(OsString::from_vec(vec![b'a', 0xff, b'1', b'\'', 0xc3]));
         let script = format!("printf '%s\\0' {}", command_line(&words));
-        let said = Command::new("bash").args(["--norc", "-c", &script]).env("LC_ALL", "C.UTF-8").output().unwrap().stdout;
+        let message = Command::new("bash").args(["--norc", "-c", &script]).env("LC_ALL", "C.UTF-8").output().unwrap().stdout;
         let expected: Vec<u8> = words.iter().flat_map(|word| [word.as_bytes(), b"\0"].concat()).collect();
-        assert_eq!(said, expected, "{script}");
+        assert_eq!(message, expected, "{script}");
     }
 }

@@ -14,7 +14,7 @@ use crate::cases::{assert_number, golden_file, number};
 /// An environment with the texts of the case.
 struct Scripted {
     case: Value,
-    seen: Events,
+    events: Events,
 }
 
 impl TextEnvironment for Scripted {
@@ -23,9 +23,9 @@ impl TextEnvironment for Scripted {
     }
 
     fn step(&mut self, observation: &str, action: &str) -> Outcome<EnvironmentStep> {
-        let mut seen = self.seen.lock().unwrap();
-        let step = &self.case["steps"][seen.len()];
-        seen.push(json!({"observation_text": observation, "action_text": action}));
+        let mut events = self.events.lock().unwrap();
+        let step = &self.case["steps"][events.len()];
+        events.push(json!({"observation_text": observation, "action_text": action}));
         Ok(Ok(EnvironmentStep {
             reward: number(&step["rewards"]),
             score: step["scores"].as_f64(),
@@ -44,7 +44,7 @@ fn golden_text_environment_is_openrlhfs() {
     let cases = golden["cases"].as_array().unwrap();
     assert!(!cases.is_empty());
     for case in cases {
-        let what = case["case"].as_str().unwrap();
+        let label = case["case"].as_str().unwrap();
         let longest = number_of(&case["max_length"]);
         let new = case["initial_max_tokens"].as_u64().map_or(1, |tokens| tokens.max(1) as usize);
         let limits = ConversationLimits {
@@ -53,8 +53,8 @@ fn golden_text_environment_is_openrlhfs() {
             max_model_len: Some(longest),
             ..no_limits()
         };
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let environment = Scripted { case: case.clone(), seen: seen.clone() };
+        let events = Arc::new(Mutex::new(Vec::new()));
+        let environment = Scripted { case: case.clone(), events: events.clone() };
         let codec = Arc::new(tokenizer("chatml", "qwen2_5"));
         let prompt = case["prompt"].as_str().unwrap().to_owned();
         let agent = TextEnvironmentLoop::new(vec![], prompt, Value::Null, limits, codec, Box::new(environment));
@@ -68,31 +68,31 @@ fn golden_text_environment_is_openrlhfs() {
             turns.push(turn.clone());
             turn
         });
-        assert_whole(what, &episode, &turns);
+        assert_whole(label, &episode, &turns);
         let most: Vec<Value> = asked.iter().map(|ask| ask.max_tokens.into()).collect();
         let expected: Vec<Value> = case["generations"].as_array().unwrap().iter().map(|g| g["max_tokens"].clone()).collect();
-        assert_eq!(most, expected, "{what}");
-        assert_eq!(Value::from(seen.lock().unwrap().clone()), case["step_inputs"], "{what}");
+        assert_eq!(most, expected, "{label}");
+        assert_eq!(Value::from(events.lock().unwrap().clone()), case["step_inputs"], "{label}");
 
         let tokens = [&episode.prompt[..], &episode.ids].concat();
         let mut expected = ids_of(&case["observation_tokens"]);
         expected.truncate(longest);
-        assert_eq!(tokens, expected, "{what}");
+        assert_eq!(tokens, expected, "{label}");
         let mut sampled = vec![false; expected.len()];
         for range in case["action_ranges"].as_array().unwrap() {
             sampled[number_of(&range[0])..number_of(&range[1])].fill(true);
         }
-        assert_eq!(episode.sampled, sampled[episode.prompt.len()..], "{what}");
+        assert_eq!(episode.sampled, sampled[episode.prompt.len()..], "{label}");
         let sample = &case["sample"];
-        assert_eq!(tokens.len(), number_of(&sample["sequence_length"]), "{what}");
-        assert_eq!(episode.sampled.iter().filter(|&&sampled| sampled).count(), number_of(&sample["generated_tokens"]), "{what}");
+        assert_eq!(tokens.len(), number_of(&sample["sequence_length"]), "{label}");
+        assert_eq!(episode.sampled.iter().filter(|&&sampled| sampled).count(), number_of(&sample["generated_tokens"]), "{label}");
         if !case["rollout_log_probs"].is_null() {
             let expected = &floats_of(&case["rollout_log_probs"])[episode.prompt.len()..tokens.len()];
-            assert!(episode.rollout_log_probs.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6), "{what}");
+            assert!(episode.rollout_log_probs.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6), "{label}");
         }
-        assert_number(what, episode.score.unwrap(), number(&case["reward"]));
-        assert_number(what, number(&episode.extra["scores"]), number(&case["scores"]));
-        assert_eq!(episode.extra["extra_logs"], case["extra_logs"], "{what}");
-        assert_eq!(episode.finish == Finish::Length, case["truncated"].as_bool().unwrap(), "{what}");
+        assert_number(label, episode.score.unwrap(), number(&case["reward"]));
+        assert_number(label, number(&episode.extra["scores"]), number(&case["scores"]));
+        assert_eq!(episode.extra["extra_logs"], case["extra_logs"], "{label}");
+        assert_eq!(episode.finish == Finish::Length, case["truncated"].as_bool().unwrap(), "{label}");
     }
 }

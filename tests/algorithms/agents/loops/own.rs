@@ -174,8 +174,8 @@ fn the_tokenizer_answers() {
     let read = asked(json!({"op": "calls", "ids": call, "format": "hermes"}));
     assert_eq!((&read["content"], &read["calls"][0]["name"]), (&json!("So: "), &json!("f")));
     assert_eq!(asked(json!({"op": "calls", "ids": call, "format": "auto"})), read);
-    let said = [json!({"role": "assistant", "content": "b"})];
-    let history: Vec<&Value> = messages.as_array().unwrap().iter().chain(&said).collect();
+    let message = [json!({"role": "assistant", "content": "b"})];
+    let history: Vec<&Value> = messages.as_array().unwrap().iter().chain(&message).collect();
     let new = json!([{"role": "tool", "content": "1"}]);
     let appended = asked(json!({"op": "append", "history": history, "new": new, "ids": ids}));
     let added = asked(json!({"op": "decode", "ids": appended["added"]}));

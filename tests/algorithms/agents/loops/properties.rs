@@ -124,8 +124,8 @@ impl Toolbox for Party {
 }
 
 impl User for Party {
-    fn respond(&mut self, seen: &ConversationView) -> Outcome<UserReply> {
-        assert_eq!(seen.response.len(), seen.sampled.len());
+    fn respond(&mut self, view: &ConversationView) -> Outcome<UserReply> {
+        assert_eq!(view.response.len(), view.sampled.len());
         Ok(self.0.fault().map_or_else(
             || {
                 let score = [None, Some(0.0), Some(1.0)][self.0.throw(3)];
@@ -181,13 +181,13 @@ fn limits(dice: &Dice) -> ConversationLimits {
 
 /// Checks properties of every kind of conversation. `may_overrun`: texts of tools and users may exceed the token limit before the
 /// cut.
-fn check(what: &str, agent: Box<dyn AgentLoop>, dice: &Dice, limits: &ConversationLimits) -> Episode {
+fn check(label: &str, agent: Box<dyn AgentLoop>, dice: &Dice, limits: &ConversationLimits) -> Episode {
     let (mut turns, mut longest): (Vec<Response>, Vec<u32>) = (Vec::new(), Vec::new());
     let (episode, asked) = drive(agent, |at, ask: &SampleRequest| {
-        assert!(at < 1000, "{what}: no end");
+        assert!(at < 1000, "{label}: no end");
         // Later turns do not change the kept text; a template may merge with the last token.
         let kept = longest.len().saturating_sub(1).min(ask.ids.len());
-        assert_eq!(ask.ids[..kept], longest[..kept], "{what}");
+        assert_eq!(ask.ids[..kept], longest[..kept], "{label}");
         // A model samples at least one token; this one may exceed its token limit by one.
         let length = 1 + dice.throw(ask.max_tokens.min(9) + 1);
         let ids: Vec<u32> = (0..length).map(|_| dice.throw(1000) as u32).collect();
@@ -197,23 +197,23 @@ fn check(what: &str, agent: Box<dyn AgentLoop>, dice: &Dice, limits: &Conversati
         turns.push(Response { rollout_log_probs: log_probs.clone(), ids, log_probs, finish });
         turns[at].clone()
     });
-    assert_whole(what, &episode, &turns);
+    assert_whole(label, &episode, &turns);
     // A model may exceed its token limit.
-    let said =
+    let assistant =
         turns.iter().zip(&asked).map(|(turn, ask)| Codec::text(dice, &turn.ids[..turn.ids.len().min(ask.max_tokens)]).unwrap());
     let messages = episode.messages[episode.asked..].iter().filter(|message| message["role"] == "assistant");
-    let told: Vec<&str> = messages.map(|message| message["content"].as_str().unwrap()).collect();
-    assert_eq!(told, said.collect::<Vec<_>>(), "{what}: the messages of the assistant are the turns");
-    assert!(episode.prompt.len() <= limits.prompt_length && episode.ids.len() <= limits.response_length, "{what}");
+    let printed: Vec<&str> = messages.map(|message| message["content"].as_str().unwrap()).collect();
+    assert_eq!(printed, assistant.collect::<Vec<_>>(), "{label}: the messages of the assistant are the turns");
+    assert!(episode.prompt.len() <= limits.prompt_length && episode.ids.len() <= limits.response_length, "{label}");
     let most = limits.max_model_len.unwrap_or(usize::MAX).max(episode.prompt.len());
-    assert!(episode.prompt.len() + episode.ids.len() <= most, "{what}");
-    assert_eq!(episode.assistant_turns, asked.len(), "{what}");
+    assert!(episode.prompt.len() + episode.ids.len() <= most, "{label}");
+    assert_eq!(episode.assistant_turns, asked.len(), "{label}");
     let bound = |most: Option<usize>| most.filter(|most| *most > 0).unwrap_or(usize::MAX - 1);
     let most = bound(limits.max_assistant_turns).min(bound(limits.max_user_turns) + 1);
-    assert!(episode.assistant_turns <= most, "{what}: {} turns", episode.assistant_turns);
+    assert!(episode.assistant_turns <= most, "{label}: {} turns", episode.assistant_turns);
     let has_failed = matches!(episode.end, EndReason::Failed | EndReason::Timeout);
-    assert_eq!(episode.extra.contains_key(FAULT), has_failed, "{what}: {:?}", episode.extra);
-    assert!(!has_failed || episode.score.is_none(), "{what}");
+    assert_eq!(episode.extra.contains_key(FAULT), has_failed, "{label}: {:?}", episode.extra);
+    assert!(!has_failed || episode.score.is_none(), "{label}");
     episode
 }
 

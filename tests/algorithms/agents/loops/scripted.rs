@@ -110,10 +110,10 @@ pub fn drive(
     mut agent: Box<dyn AgentLoop>,
     mut sample: impl FnMut(usize, &SampleRequest) -> Response,
 ) -> (Episode, Vec<SampleRequest>) {
-    let (mut asked, mut said) = (Vec::new(), None);
-    while let NextAction::Generate(ask) = agent.next(said.take()).unwrap() {
+    let (mut asked, mut message) = (Vec::new(), None);
+    while let NextAction::Generate(ask) = agent.next(message.take()).unwrap() {
         assert!(ask.max_tokens > 0);
-        said = Some(sample(asked.len(), &ask));
+        message = Some(sample(asked.len(), &ask));
         asked.push(ask);
     }
     assert_eq!(agent.next(None).unwrap(), NextAction::End);
@@ -121,22 +121,22 @@ pub fn drive(
 }
 
 /// Checks that lengths agree, and that the sampled tokens keep their order and log-probabilities; tokens between them have none.
-pub fn assert_whole(what: &str, episode: &Episode, turns: &[Response]) {
+pub fn assert_whole(label: &str, episode: &Episode, turns: &[Response]) {
     let length = episode.ids.len();
-    assert_eq!([episode.sampled.len(), episode.log_probs.len(), episode.rollout_log_probs.len()], [length; 3], "{what}");
+    assert_eq!([episode.sampled.len(), episode.log_probs.len(), episode.rollout_log_probs.len()], [length; 3], "{label}");
     let of = |sampled: bool| move |at: &usize| episode.sampled[*at] == sampled;
     let mut sampled = (0..length).filter(of(true)).map(|at| (episode.ids[at], episode.log_probs[at]));
     let mut all = turns.iter().flat_map(|turn| turn.ids.iter().copied().zip(turn.log_probs.iter().copied()));
     // A template may reuse the token that ended a turn, and a response is cut at its token limit: no token is new or out of
     // order.
-    assert!(sampled.all(|token| all.any(|one| one == token)), "{what}: a token that was not sampled, or not there");
+    assert!(sampled.all(|token| all.any(|one| one == token)), "{label}: a token that was not sampled, or not there");
     assert!(
         (0..length).filter(of(false)).all(|at| episode.log_probs[at] == 0.0 && episode.rollout_log_probs[at] == 0.0),
-        "{what}"
+        "{label}"
     );
     let any_sampled = episode.sampled.contains(&true);
     for reward in &episode.rewards {
-        assert!(episode.sampled.get(reward.at).is_some_and(|sampled| *sampled) || !any_sampled, "{what}: {reward:?}");
+        assert!(episode.sampled.get(reward.at).is_some_and(|sampled| *sampled) || !any_sampled, "{label}: {reward:?}");
     }
 }
 
@@ -175,8 +175,8 @@ impl Toolbox for Tools {
         &self.schemas
     }
 
-    fn call(&mut self, calls: &[ValidCall], seen: &ConversationView) -> Result<Vec<ToolResult>> {
-        assert_eq!(seen.messages.last().unwrap()["role"], "assistant");
+    fn call(&mut self, calls: &[ValidCall], view: &ConversationView) -> Result<Vec<ToolResult>> {
+        assert_eq!(view.messages.last().unwrap()["role"], "assistant");
         Ok(calls.iter().map(|call| self.one(call)).collect())
     }
 }

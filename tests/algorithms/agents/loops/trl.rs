@@ -63,7 +63,7 @@ fn golden_functions_are_trls() {
     let cases = golden["cases"].as_array().unwrap();
     assert!(!cases.is_empty());
     for case in cases {
-        let what = format!("{} {}", case["template"], case["case"]);
+        let label = format!("{} {}", case["template"], case["case"]);
         let tokenizer = tokenizer("chatml", case["template"].as_str().unwrap());
         let chat = Arc::new(ResponseTemplateChat {
             tokenizer: tokenizer.clone(),
@@ -80,7 +80,7 @@ fn golden_functions_are_trls() {
             ..no_limits()
         };
         let prompt = prompt_ids(&tokenizer, &case["messages"], &case["tools"]);
-        assert_eq!(prompt, ids_of(&case["prompt_ids"]), "{what}");
+        assert_eq!(prompt, ids_of(&case["prompt_ids"]), "{label}");
         let record = EpisodeRecord::new(case["messages"].as_array().unwrap().clone(), prompt, limits);
         let iterations = case["max_tool_calling_iterations"].as_u64().map(|most| most as usize);
         let mut turns = Vec::new();
@@ -91,13 +91,13 @@ fn golden_functions_are_trls() {
             turns.push(turn.clone());
             turn
         });
-        assert_whole(&what, &episode, &turns);
-        assert_eq!(turns.len(), case["generated"].as_array().unwrap().len(), "{what}");
-        assert_eq!(Value::from(episode.calls.len()), case["tool_calls"], "{what}");
+        assert_whole(&label, &episode, &turns);
+        assert_eq!(turns.len(), case["generated"].as_array().unwrap().len(), "{label}");
+        assert_eq!(Value::from(episode.calls.len()), case["tool_calls"], "{label}");
         let failures = episode.calls.iter().filter(|call| call.failure.is_some()).count();
-        assert_eq!(Value::from(failures), case["tool_failures"], "{what}");
+        assert_eq!(Value::from(failures), case["tool_failures"], "{label}");
 
-        let said = &episode.messages[case["messages"].as_array().unwrap().len()..];
+        let assistant = &episode.messages[case["messages"].as_array().unwrap().len()..];
         let mut expected = case["completion"].as_array().unwrap().clone();
         let mut has_list = false;
         for message in &mut expected {
@@ -106,15 +106,15 @@ fn golden_functions_are_trls() {
                 message["content"] = burnish::util::python_value::text_of(&message["content"]).into();
             }
         }
-        assert_eq!(said, expected, "{what}");
+        assert_eq!(assistant, expected, "{label}");
         if has_list {
-            let answers: Vec<Value> = said.iter().filter(|message| message["role"] == "tool").cloned().collect();
+            let answers: Vec<Value> = assistant.iter().filter(|message| message["role"] == "tool").cloned().collect();
             let middle = chat.suffix(&answers).unwrap();
-            assert_eq!(episode.ids, [&turns[0].ids[..], &middle, &turns[1].ids].concat(), "{what}");
+            assert_eq!(episode.ids, [&turns[0].ids[..], &middle, &turns[1].ids].concat(), "{label}");
             continue;
         }
-        assert_eq!(episode.ids, ids_of(&case["completion_ids"]), "{what}");
-        assert_eq!(episode.sampled, mask_of(&case["tool_mask"]), "{what}");
-        assert_eq!(episode.log_probs, floats_of(&case["logprobs"]), "{what}");
+        assert_eq!(episode.ids, ids_of(&case["completion_ids"]), "{label}");
+        assert_eq!(episode.sampled, mask_of(&case["tool_mask"]), "{label}");
+        assert_eq!(episode.log_probs, floats_of(&case["logprobs"]), "{label}");
     }
 }

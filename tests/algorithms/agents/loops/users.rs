@@ -33,8 +33,8 @@ struct Scripted {
 }
 
 impl User for Scripted {
-    fn respond(&mut self, seen: &ConversationView) -> Outcome<UserReply> {
-        self.events.lock().unwrap().push(json!(["respond", seen.messages.len(), seen.messages.last()]));
+    fn respond(&mut self, view: &ConversationView) -> Outcome<UserReply> {
+        self.events.lock().unwrap().push(json!(["respond", view.messages.len(), view.messages.last()]));
         let reply = &self.replies[self.count.min(self.replies.len() - 1)];
         self.count += 1;
         let text = reply[1].as_str().unwrap().to_owned();
@@ -48,7 +48,7 @@ fn golden_users_are_verls() {
     let cases = golden["cases"].as_array().unwrap();
     assert!(!cases.is_empty());
     for case in cases {
-        let what = case["case"].as_str().unwrap();
+        let label = case["case"].as_str().unwrap();
         let tokenizer = tokenizer("chatml", case["template"].as_str().unwrap());
         let chat = TemplateChat {
             tokenizer: tokenizer.clone(),
@@ -77,7 +77,7 @@ fn golden_users_are_verls() {
         };
         let user = Scripted { replies: case["interaction"].as_array().unwrap().clone(), events: events.clone(), count: 0 };
         let prompt = prompt_ids(&tokenizer, &case["messages"], &case["tools"]);
-        assert_eq!(prompt, ids_of(&case["prompt_ids"]), "{what}");
+        assert_eq!(prompt, ids_of(&case["prompt_ids"]), "{label}");
         let record = EpisodeRecord::new(case["messages"].as_array().unwrap().clone(), prompt, limits);
         let agent = ToolAgent::new(record, Arc::new(chat), Box::new(tools)).with_user(Box::new(user));
         let mut turns = Vec::new();
@@ -86,21 +86,21 @@ fn golden_users_are_verls() {
             turns.push(turn.clone());
             turn
         });
-        assert_whole(what, &episode, &turns);
+        assert_whole(label, &episode, &turns);
 
         let expected: Vec<Value> = case["events"].as_array().unwrap()[1..].to_vec();
-        assert_eq!(*events.lock().unwrap(), expected, "{what}");
+        assert_eq!(*events.lock().unwrap(), expected, "{label}");
         let of = |of_tool: bool| -> Vec<f64> {
             episode.rewards.iter().filter(|reward| reward.of_tool == of_tool).map(|reward| reward.value).collect()
         };
-        assert_eq!(Value::from(of(true)), case["tool_rewards"], "{what}");
-        assert_eq!(Value::from(of(false)), case["turn_scores"], "{what}");
+        assert_eq!(Value::from(of(true)), case["tool_rewards"], "{label}");
+        assert_eq!(Value::from(of(false)), case["turn_scores"], "{label}");
         let is_model = |message: &&mut Value| message["role"] == "assistant";
         let texts: Vec<String> = turns.iter().map(|turn| tokenizer.decode(&turn.ids, true).unwrap()).collect();
         let mut messages = episode.messages.clone();
         for (message, text) in messages.iter_mut().filter(is_model).zip(&texts) {
             if let Some(calls) = message.as_object_mut().unwrap().remove("tool_calls") {
-                assert_eq!((calls.as_array().unwrap().len(), message["content"].as_str()), (1, Some("")), "{what}");
+                assert_eq!((calls.as_array().unwrap().len(), message["content"].as_str()), (1, Some("")), "{label}");
                 message["content"] = text.as_str().into();
             }
         }
@@ -109,17 +109,17 @@ fn golden_users_are_verls() {
         if episode.end == EndReason::ContextTooLong {
             expected.pop();
         }
-        let said = expected.iter_mut().filter(is_model).count();
-        expected.extend(texts[said..].iter().map(|text| json!({"role": "assistant", "content": text})));
-        assert_eq!(messages, expected, "{what}");
+        let assistant = expected.iter_mut().filter(is_model).count();
+        expected.extend(texts[assistant..].iter().map(|text| json!({"role": "assistant", "content": text})));
+        assert_eq!(messages, expected, "{label}");
         if !did_not_fit {
-            assert_eq!(Value::from(episode.assistant_turns), case["assistant_turns"], "{what}");
-            assert_eq!(Value::from(episode.user_turns), case["user_turns"], "{what}");
-            assert_eq!(Value::from(episode.num_turns()), case["num_turns"], "{what}");
+            assert_eq!(Value::from(episode.assistant_turns), case["assistant_turns"], "{label}");
+            assert_eq!(Value::from(episode.user_turns), case["user_turns"], "{label}");
+            assert_eq!(Value::from(episode.num_turns()), case["num_turns"], "{label}");
         }
         let mask = mask_of(&case["response_mask"]);
         let trained = mask.iter().rposition(|&sampled| sampled).map_or(0, |at| at + 1);
-        assert_eq!(episode.ids, ids_of(&case["response_ids"])[..trained], "{what}");
-        assert_eq!(episode.sampled, mask[..trained], "{what}");
+        assert_eq!(episode.ids, ids_of(&case["response_ids"])[..trained], "{label}");
+        assert_eq!(episode.sampled, mask[..trained], "{label}");
     }
 }

@@ -66,10 +66,10 @@ fn messages(case: &Value, episode: &Episode, turns: &[Response]) -> Vec<Value> {
     if episode.end == EndReason::ContextTooLong {
         messages.truncate(messages.iter().rposition(is_model).unwrap() + 1);
     }
-    let said = messages.iter().filter(|message| is_model(message)).count();
+    let assistant = messages.iter().filter(|message| is_model(message)).count();
     let ended = matches!(episode.end, EndReason::Length | EndReason::AssistantTurns | EndReason::UserTurns);
-    assert_eq!(turns.len() - said, usize::from(ended), "{}", case["case"]);
-    messages.extend(turns[said..].iter().map(|_| json!({"role": "assistant"})));
+    assert_eq!(turns.len() - assistant, usize::from(ended), "{}", case["case"]);
+    messages.extend(turns[assistant..].iter().map(|_| json!({"role": "assistant"})));
     for (message, turn) in messages.iter_mut().filter(|message| is_model(message)).zip(turns) {
         let parsed = (format.parse)(&tokenizer.decode(&turn.ids, false).unwrap(), &tools(case));
         if parsed.calls.is_empty() {
@@ -132,31 +132,31 @@ fn golden_tool_agent_is_verls() {
     let cases = golden["cases"].as_array().unwrap();
     assert!(!cases.is_empty());
     for case in cases {
-        let what = case["case"].as_str().unwrap();
+        let label = case["case"].as_str().unwrap();
         let (episode, turns, events) = run(case);
         let of = |of_tool: bool| -> Vec<f64> {
             episode.rewards.iter().filter(|reward| reward.of_tool == of_tool).map(|reward| reward.value).collect()
         };
-        assert_eq!(Value::from(of(true)), case["tool_rewards"], "{what}");
-        assert_eq!(Value::from(of(false)), case["turn_scores"], "{what}");
-        assert_eq!(Value::from(episode.assistant_turns), case["assistant_turns"], "{what}");
-        assert_eq!(Value::from(episode.user_turns), case["user_turns"], "{what}");
-        assert_eq!(Value::from(episode.num_turns()), case["num_turns"], "{what}");
-        assert_eq!(Value::from(events.lock().unwrap().clone()), case["tool_events"], "{what}");
-        assert_eq!(episode.prompt, ids_of(&case["prompt_ids"]), "{what}");
-        assert_ne!(episode.end, EndReason::Failed, "{what}");
+        assert_eq!(Value::from(of(true)), case["tool_rewards"], "{label}");
+        assert_eq!(Value::from(of(false)), case["turn_scores"], "{label}");
+        assert_eq!(Value::from(episode.assistant_turns), case["assistant_turns"], "{label}");
+        assert_eq!(Value::from(episode.user_turns), case["user_turns"], "{label}");
+        assert_eq!(Value::from(episode.num_turns()), case["num_turns"], "{label}");
+        assert_eq!(Value::from(events.lock().unwrap().clone()), case["tool_events"], "{label}");
+        assert_eq!(episode.prompt, ids_of(&case["prompt_ids"]), "{label}");
+        assert_ne!(episode.end, EndReason::Failed, "{label}");
         if is_cut_to_nothing(case) {
             let texts: Vec<&str> =
                 episode.messages.iter().filter(|m| m["role"] == "tool").filter_map(|m| m["content"].as_str()).collect();
-            assert!(texts.iter().all(|text| text.trim_matches('.') == "(truncated)"), "{what}: {texts:?}");
+            assert!(texts.iter().all(|text| text.trim_matches('.') == "(truncated)"), "{label}: {texts:?}");
             continue;
         }
-        assert_eq!(episode.messages, messages(case, &episode, &turns), "{what}");
-        assert_eq!(episode.ids, ids_of(&case["response_ids"]), "{what}");
-        assert_eq!(episode.sampled, mask_of(&case["response_mask"]), "{what}");
+        assert_eq!(episode.messages, messages(case, &episode, &turns), "{label}");
+        assert_eq!(episode.ids, ids_of(&case["response_ids"]), "{label}");
+        assert_eq!(episode.sampled, mask_of(&case["response_mask"]), "{label}");
         if !case["response_log_probs"].is_null() {
-            assert_eq!(episode.log_probs, floats_of(&case["response_log_probs"]), "{what}");
-            assert_eq!(episode.rollout_log_probs, floats_of(&case["response_log_probs"]), "{what}");
+            assert_eq!(episode.log_probs, floats_of(&case["response_log_probs"]), "{label}");
+            assert_eq!(episode.rollout_log_probs, floats_of(&case["response_log_probs"]), "{label}");
         }
     }
 }

@@ -23,7 +23,7 @@ struct CachedPattern {
     field: usize,
     opens: bool,
     pattern: Pattern,
-    seen: Option<Option<PatternMatch>>,
+    cached: Option<Option<PatternMatch>>,
 }
 
 enum Pattern {
@@ -54,10 +54,10 @@ pub(crate) fn regions(template: &ResponseTemplate, prefix: &str, text: &str) -> 
             FieldStart::Pattern(open) => Some(Pattern::Regex(pattern(open)?)),
             FieldStart::Before(word) => Some(Pattern::Before(word)),
         };
-        watched.extend(open.map(|pattern| CachedPattern { field, opens: true, pattern, seen: None }));
-        watched.push(CachedPattern { field, opens: false, pattern: Pattern::Regex(pattern(known.close)?), seen: None });
+        watched.extend(open.map(|pattern| CachedPattern { field, opens: true, pattern, cached: None }));
+        watched.push(CachedPattern { field, opens: false, pattern: Pattern::Regex(pattern(known.close)?), cached: None });
         if known.end_closes {
-            watched.push(CachedPattern { field, opens: false, pattern: Pattern::End, seen: None });
+            watched.push(CachedPattern { field, opens: false, pattern: Pattern::End, cached: None });
         }
     }
     let rest = template.fields.iter().position(|field| matches!(field.open, FieldStart::Rest));
@@ -65,7 +65,7 @@ pub(crate) fn regions(template: &ResponseTemplate, prefix: &str, text: &str) -> 
         RegionParser { buffer: prefix[from..].to_owned(), at: 0, rest, current: None, body: String::new(), found: Vec::new() };
     machine.run(&mut watched, false);
     machine.buffer.push_str(text);
-    watched.iter_mut().for_each(|watched| watched.seen = None);
+    watched.iter_mut().for_each(|watched| watched.cached = None);
     machine.run(&mut watched, true);
     Ok(machine.found)
 }
@@ -144,12 +144,12 @@ impl RegionParser {
 
 impl CachedPattern {
     fn find(&mut self, text: &str, at: usize) -> Option<PatternMatch> {
-        if let Some(seen) = &self.seen
-            && seen.as_ref().is_none_or(|seen| seen.start >= at)
+        if let Some(cached) = &self.cached
+            && cached.as_ref().is_none_or(|cached| cached.start >= at)
         {
-            return match (seen, &self.pattern) {
+            return match (cached, &self.pattern) {
                 (Some(_), Pattern::Before(_)) => Some(PatternMatch { start: at, end: at, name: None }),
-                (seen, _) => seen.clone(),
+                (cached, _) => cached.clone(),
             };
         }
         let found = match &self.pattern {
@@ -166,7 +166,7 @@ impl CachedPattern {
                 text[at..].find(word).map(|length| PatternMatch { start: at + length, end: at + length, name: None })
             }
         };
-        self.seen = Some(found.clone());
+        self.cached = Some(found.clone());
         match self.pattern {
             Pattern::Before(_) => found.map(|_| PatternMatch { start: at, end: at, name: None }),
             _ => found,

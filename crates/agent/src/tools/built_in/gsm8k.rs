@@ -93,8 +93,8 @@ mod tests {
             (json!({}), "Current parsed answer='' reward=0", -0.05),
             (json!({"answer": "so 72"}), "Current parsed answer='so 72' reward=1.0", 0.0),
         ] {
-            let told = Gsm8k.call(&arguments, &mut state, Duration::ZERO).unwrap();
-            assert_eq!((told.text.as_str(), told.reward), (text, Some(reward)));
+            let result = Gsm8k.call(&arguments, &mut state, Duration::ZERO).unwrap();
+            assert_eq!((result.text.as_str(), result.reward), (text, Some(reward)));
         }
         assert!(Gsm8k.call(&json!(72), &mut state, Duration::ZERO).is_err());
         assert!(Gsm8k.begin(&json!({})).unwrap_err().to_string().contains("create_kwargs.ground_truth"));

@@ -77,7 +77,7 @@ impl BuiltInTool for Search {
     fn call(&self, arguments: &Value, _: &mut Value, timeout: Duration) -> Result<ToolOutput, ToolError> {
         let end = Instant::now() + timeout;
         let Some(queries) = arguments["query_list"].as_array().filter(|queries| !queries.is_empty()) else {
-            return Ok(told("Error: 'query_list' is missing, empty, or not a list in parameters."));
+            return Ok(text_output("Error: 'query_list' is missing, empty, or not a list in parameters."));
         };
         let Some(_slot) = self.slots.take(end) else { return Err(ToolError::late(timeout)) };
         let body = json!({"queries": queries, "topk": self.topk, "return_scores": true}).to_string();
@@ -87,7 +87,7 @@ impl BuiltInTool for Search {
                 break;
             }
             match self.ask(&body, left.min(self.timeout)) {
-                Ok(answer) => return Ok(told(&passages(&answer))),
+                Ok(answer) => return Ok(text_output(&passages(&answer))),
                 Err((why, true)) if attempt < TRIES => {
                     tracing::debug!("the search service {} fails, trying again: {why}", self.url);
                     let pause = self.pause * attempt;
@@ -96,7 +96,7 @@ impl BuiltInTool for Search {
                     }
                     thread::sleep(pause);
                 }
-                Err((why, _)) => return Ok(told(&format!("Search error: API Call Failed: {why}"))),
+                Err((why, _)) => return Ok(text_output(&format!("Search error: API Call Failed: {why}"))),
             }
         }
         Err(ToolError::late(timeout))
@@ -126,7 +126,7 @@ impl Search {
 }
 
 /// Returns the result in the form of verl's tool: JSON with one field.
-fn told(result: &str) -> ToolOutput {
+fn text_output(result: &str) -> ToolOutput {
     ToolOutput::text(format!("{{\"result\": {}}}", Value::from(result)))
 }
 
@@ -170,7 +170,7 @@ mod tests {
     }
 
     fn ask(tool: &Search, arguments: &Value) -> Result<String, ToolError> {
-        tool.call(arguments, &mut Value::Null, Duration::from_secs(5)).map(|told| told.text)
+        tool.call(arguments, &mut Value::Null, Duration::from_secs(5)).map(|text_output| text_output.text)
     }
 
     #[test]
@@ -195,9 +195,9 @@ mod tests {
     #[test]
     fn a_service_that_is_not_there_takes_no_longer_than_the_call_may() {
         let tool = Search { pause: Duration::from_millis(80), ..search("http://127.0.0.1:9/retrieve") };
-        let begun = Instant::now();
+        let started = Instant::now();
         let failed = tool.call(&json!({"query_list": ["x"]}), &mut Value::Null, Duration::from_millis(200)).unwrap_err();
         assert_eq!(failed, ToolError::late(Duration::from_millis(200)));
-        assert!(begun.elapsed() < Duration::from_secs(5));
+        assert!(started.elapsed() < Duration::from_secs(5));
     }
 }

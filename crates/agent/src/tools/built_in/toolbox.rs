@@ -99,9 +99,9 @@ impl BuiltInTools {
         let (send, receive) = sync_channel(1);
         let (tool, arguments, timeout) = (tool.clone(), call.arguments.clone(), self.timeout);
         let run = move || {
-            let begun = Instant::now();
-            let told = tool.call(&arguments, &mut Value::Null, timeout);
-            _ = send.send((told, begun.elapsed().as_secs_f64()));
+            let started = Instant::now();
+            let result = tool.call(&arguments, &mut Value::Null, timeout);
+            _ = send.send((result, started.elapsed().as_secs_f64()));
         };
         thread::Builder::new().name("tool".to_owned()).spawn(run).context("cannot start a thread for a tool call")?;
         Ok(receive)
@@ -115,7 +115,7 @@ impl BuiltInTools {
         loop {
             let left = end.saturating_duration_since(Instant::now());
             match receive.recv_timeout(left.min(POLL)) {
-                Ok(told) => return Ok(told),
+                Ok(result) => return Ok(result),
                 Err(RecvTimeoutError::Disconnected) => return Ok((Err(ToolError::raised("the tool broke off")), 0.0)),
                 Err(RecvTimeoutError::Timeout) if left.is_zero() => {
                     return Ok((Err(ToolError::late(self.timeout)), self.timeout.as_secs_f64()));
@@ -143,25 +143,25 @@ impl Toolbox for BuiltInTools {
         }
         let mut answers = Vec::with_capacity(calls.len());
         for ((call, index), receive) in calls.iter().zip(indices).zip(waiting) {
-            let (told, seconds) = match (index, receive) {
+            let (result, seconds) = match (index, receive) {
                 (_, Some(receive)) => self.wait(&receive, end)?,
                 (Some(index), None) => {
-                    let begun = Instant::now();
+                    let started = Instant::now();
                     let (made, state) = &mut self.tools[index];
-                    let told = made.tool.call(&call.arguments, state, self.timeout);
-                    (told, begun.elapsed().as_secs_f64())
+                    let result = made.tool.call(&call.arguments, state, self.timeout);
+                    (result, started.elapsed().as_secs_f64())
                 }
                 (None, None) => (Err(ToolError::raised("there is no such tool")), 0.0),
             };
-            answers.push(answer(&call.written.name, told, seconds));
+            answers.push(answer(&call.written.name, result, seconds));
         }
         Ok(answers)
     }
 }
 
 /// Returns the result for the model; errors are worded as in verl.
-fn answer(name: &str, told: Result<ToolOutput, ToolError>, seconds: f64) -> ToolResult {
-    match told {
+fn answer(name: &str, result: Result<ToolOutput, ToolError>, seconds: f64) -> ToolResult {
+    match result {
         Ok(ToolOutput { text, reward }) => ToolResult { text, reward, failure: None, seconds, extra: Map::new() },
         Err(ToolError { failure, message }) => ToolResult {
             text: format!("Error executing tool '{name}': {message}"),
@@ -217,9 +217,9 @@ mod tests {
             call("calc_gsm8k_reward", json!({"answer": "72"})),
             call("calc_gsm8k_reward", json!({"answer": "72"})),
         ];
-        let begun = Instant::now();
+        let started = Instant::now();
         let answers = toolbox.call(&calls, &ConversationView::EMPTY).unwrap();
-        assert!(begun.elapsed() < Duration::from_secs(5));
+        assert!(started.elapsed() < Duration::from_secs(5));
         let texts: Vec<&str> = answers.iter().map(|answer| answer.text.as_str()).collect();
         let late = "Error executing tool 'search': timed out after 0.3 s";
         let judged = "Current parsed answer='72' reward=1.0";

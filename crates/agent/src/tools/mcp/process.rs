@@ -110,11 +110,11 @@ impl ServerProcess {
 
     /// Waits this long for the process to end, then kills it with its group. Returns its exit status.
     pub(super) fn end(&self, grace: Duration) -> Option<ExitStatus> {
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
             let mut state = self.state();
             let status = if state.ended { None } else { state.child.try_wait().ok().flatten() };
-            if state.ended || status.is_some() || begun.elapsed() >= grace {
+            if state.ended || status.is_some() || started.elapsed() >= grace {
                 if !state.ended {
                     // The watcher belongs to the group and has not been waited for, so no other group can have this id.
                     _ = kill_process_group(self.group, Signal::KILL);

@@ -90,8 +90,8 @@ impl McpServer {
             "clientInfo": {"name": "burnish", "version": env!("CARGO_PKG_VERSION")},
         });
         let answer = link.request("initialize", asked, end).map_err(|failure| {
-            let said = format!("does not begin a session: it {}{}", failure.words(seconds), link.last_words());
-            self.with_hint(said)
+            let message = format!("does not begin a session: it {}{}", failure.words(seconds), link.last_words());
+            self.with_hint(message)
         })?;
         let version = answer["protocolVersion"].as_str().unwrap_or_default();
         if !VERSIONS.contains(&version) {
@@ -103,12 +103,12 @@ impl McpServer {
         Ok(link)
     }
 
-    fn with_hint(&self, said: String) -> String {
+    fn with_hint(&self, message: String) -> String {
         let hint = match &self.config.address {
-            ServerAddress::Program { .. } => environment::hint(&said, &self.options.pass_env, &WORDS),
+            ServerAddress::Program { .. } => environment::hint(&message, &self.options.pass_env, &WORDS),
             ServerAddress::Address { .. } => String::new(),
         };
-        said + &hint
+        message + &hint
     }
 
     fn reach(&self, end: Instant) -> Result<Arc<dyn Transport>> {

@@ -148,15 +148,15 @@ fn softmax_backward<P: Float, I: Int>(
 }
 
 /// The [`ScoreRows`] of products, as a kernel argument. A segment has `rows_per_segment` rows.
-fn shape_of(products: &Rows, rows_per_segment: usize, seen: &ScoredRange<Cube>) -> ScoreRowsLaunch {
-    let scoring = seen.scoring();
+fn shape_of(products: &Rows, rows_per_segment: usize, range: &ScoredRange<Cube>) -> ScoreRowsLaunch {
+    let scoring = range.scoring();
     ScoreRowsLaunch::new(
         products.rows,
         products.width,
         products.stride,
-        seen.queries().range.len(),
+        range.queries().range.len(),
         rows_per_segment,
-        seen.keys().start,
+        range.keys().start,
         scoring.window.unwrap_or(i32::MAX as usize),
         scoring.scale,
         scoring.softcap.unwrap_or(1.0),
@@ -179,12 +179,12 @@ impl ScoreKernels for Cube {
         blocks::sum_of_keys(x, blocks, dtype)
     }
 
-    fn probabilities(products: CubeTensor, seen: &ScoredRange<Self>) -> [CubeTensor; 2] {
+    fn probabilities(products: CubeTensor, range: &ScoredRange<Self>) -> [CubeTensor; 2] {
         if is_left_to_burn(&products) {
-            return probabilities::<Self>(products, seen);
+            return probabilities::<Self>(products, range);
         }
         let shape = products.shape();
-        let (p, positions) = (empty_like(&products), dense(seen.queries().positions.clone()));
+        let (p, positions) = (empty_like(&products), dense(range.queries().positions.clone()));
         let products = Rows::over(products, 3);
         let (units, lse) = (units_of(products.width), empty(&p, Shape::from([shape[0], shape[1], shape[2], 1]), DType::F32));
         softmax::launch(
@@ -195,7 +195,7 @@ impl ScoreKernels for Cube {
             buffer(&positions),
             buffer(&p),
             buffer(&lse),
-            shape_of(&products, shape[1] * shape[2], seen),
+            shape_of(&products, shape[1] * shape[2], range),
             units,
             [elem(&p), elem(&positions)],
         );
@@ -207,13 +207,13 @@ impl ScoreKernels for Cube {
         dp: CubeTensor,
         lse: CubeTensor,
         delta: CubeTensor,
-        seen: &ScoredRange<Self>,
+        range: &ScoredRange<Self>,
     ) -> [CubeTensor; 2] {
         if is_left_to_burn(&products) {
-            return gradients::<Self>(products, dp, lse, delta, seen);
+            return gradients::<Self>(products, dp, lse, delta, range);
         }
         let shape = products.shape();
-        let [lse, delta, positions] = [lse, delta, seen.queries().positions.clone()].map(dense);
+        let [lse, delta, positions] = [lse, delta, range.queries().positions.clone()].map(dense);
         let (p, ds) = (empty_like(&products), empty_like(&products));
         let [products, dp] = [products, dp].map(|x| Rows::over(x, 3));
         let units = units_of(products.width);
@@ -229,7 +229,7 @@ impl ScoreKernels for Cube {
             buffer(&p),
             buffer(&ds),
             dp.stride,
-            shape_of(&products, shape[1] * shape[2], seen),
+            shape_of(&products, shape[1] * shape[2], range),
             units,
             [elem(&p), elem(&positions)],
         );

@@ -34,11 +34,11 @@ struct Calculator;
 
 impl BuiltInTool for Calculator {
     fn call(&self, arguments: &Value, _: &mut Value, _: Duration) -> Result<ToolOutput, ToolError> {
-        let told = match &arguments["expression"] {
+        let result = match &arguments["expression"] {
             Value::String(expression) => evaluate(expression),
             Value::Number(number) => evaluate(&number.to_string()),
             _ => Err("the argument `expression` is missing or no text".to_owned()),
         };
-        told.map(ToolOutput::text).map_err(ToolError::raised)
+        result.map(ToolOutput::text).map_err(ToolError::raised)
     }
 }
