@@ -76,6 +76,6 @@ mod tensor_edits;
 mod threads;
 mod tldr;
 mod tokenizer_folders;
-mod told;
+mod transcripts;
 mod validation;
 mod weights_last;

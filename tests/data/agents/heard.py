@@ -1,4 +1,4 @@
-"""Reward functions that note their arguments, a tool, an environment and programs, for tests/binary/told.rs."""
+"""Reward functions that note their arguments, a tool, an environment and programs, for tests/binary/transcripts.rs."""
 
 import json
 import os
