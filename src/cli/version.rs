@@ -2,6 +2,8 @@
 
 use std::ffi::OsString;
 
+use burnish_util::platform;
+
 /// Features of the build that a user chooses, and whether the program has them.
 const FEATURES: &[(&str, bool)] = &[
     ("cuda", cfg!(feature = "cuda")),
@@ -36,10 +38,11 @@ fn or(text: &str, instead: &str) -> String {
     if text.is_empty() { instead.to_owned() } else { text.to_owned() }
 }
 
-fn built() -> [(&'static str, String); 3] {
+fn built() -> [(&'static str, String); 4] {
     [
         ("commit", or(env!("BURNISH_COMMIT"), "unknown: not built in a checkout")),
         ("target", or(env!("BURNISH_TARGET"), "unknown")),
+        ("system", platform::system_version()),
         ("rustc", or(env!("BURNISH_RUSTC"), "unknown")),
     ]
 }
@@ -47,6 +50,8 @@ fn built() -> [(&'static str, String); 3] {
 fn facts() -> String {
     let threads = std::thread::available_parallelism().map_or_else(|_| "unknown".to_owned(), |count| count.to_string());
     let further = [("features", features()), ("CPU kernels", burnish_model::cpu_kernels().to_owned()), ("threads", threads)];
-    let rows: String = built().iter().chain(&further).map(|(name, value)| format!("{name:13}{value}\n")).collect();
+    let lacking = Some(("unknown", platform::LACKS.to_owned())).filter(|(_, lacks)| !lacks.is_empty());
+    let rows: String =
+        built().iter().chain(&further).chain(&lacking).map(|(name, value)| format!("{name:13}{value}\n")).collect();
     format!("trainer {}\n{rows}", env!("CARGO_PKG_VERSION"))
 }

@@ -1,4 +1,4 @@
-//! Wall-clock times of the phases of a step, `timing_s/*`, and the memory of the process.
+//! Wall-clock times of the phases of a step, `timing_s/*`.
 
 use std::time::{Duration, Instant};
 
@@ -63,12 +63,4 @@ impl StepClock {
     pub fn elapsed(&self) -> f64 {
         self.start.elapsed().as_secs_f64()
     }
-}
-
-/// Returns a memory figure of this process in GiB, if `/proc` has it.
-pub(crate) fn resident_gib(field: &str) -> Option<f64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
-    let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib / (1024.0 * 1024.0))
 }

@@ -7,6 +7,7 @@ use anyhow::{Result, ensure};
 use super::settings::RunSettings;
 use burnish_config::schema::Frequency;
 use burnish_util::machine::amount;
+use burnish_util::platform::free_space;
 
 /// The disk that the checkpoints of a run take.
 pub(crate) struct DiskPlan {
@@ -87,8 +88,7 @@ fn size(bytes: u64) -> String {
 
 /// Returns the free bytes of the file system of a folder, or of the nearest folder above it that exists.
 pub(crate) fn free(dir: &Path) -> Option<u64> {
-    let found = rustix::fs::statvfs(nearest(dir)?).ok()?;
-    Some(found.f_bavail.saturating_mul(found.f_frsize))
+    free_space(&nearest(dir)?)
 }
 
 /// Returns the folder, or the nearest folder above it that exists.

@@ -5,7 +5,6 @@ use std::fmt::{self, Display};
 
 use anyhow::Result;
 
-use super::clock::resident_gib;
 use super::sharding_plan::ShardingPlan;
 use burnish_config::schema::Device;
 use burnish_model::DecoderConfig;
@@ -13,6 +12,7 @@ use burnish_model::lora::peft::PeftAdapter;
 use burnish_model::memory::{BYTES, ElementCount, LargestBatch};
 use burnish_optim::{Optimizer, Parameter};
 use burnish_util::machine::{amount, check_fits, memory};
+use burnish_util::platform::own_memory;
 
 /// Memory of a run: what it holds throughout, and what each phase adds.
 pub struct MemoryEstimate {
@@ -75,10 +75,10 @@ impl MemoryEstimate {
             held: vec![],
             phases: vec![],
         };
-        if let Some(gib) = resident_gib("VmRSS").filter(|_| on_cpu) {
+        if let Some(bytes) = own_memory().filter(|_| on_cpu) {
             memory.held.push(MemoryItem {
                 name: "process so far",
-                bytes: (gib * GIB) as ElementCount,
+                bytes: bytes.into(),
                 note: "program, tokenizer and data".into(),
             });
         }

@@ -5,6 +5,7 @@ use std::env;
 
 use burnish_config::schema::{Device, Interface};
 use burnish_distributed::Ranks;
+use burnish_util::platform::host_name;
 
 /// Returns the device of this rank. `cuda` is the first GPU for the first rank of a machine, the second for the next, and so on;
 /// the same for other interfaces. If the launcher shows each process a different GPU (`srun --gpus-per-task=1`), each takes the
@@ -12,8 +13,7 @@ use burnish_distributed::Ranks;
 pub(crate) fn rank_device(device: Device, ranks: &Ranks) -> Device {
     let Device::Gpu(interface, first) = device else { return device };
     let visible = restrictions(interface).iter().find_map(|name| env::var(name).ok()).unwrap_or_default();
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let devices = ranks.gather((host, visible));
+    let devices = ranks.gather((host_name(), visible));
     // Slurm may give the same number to the one GPU that each process sees.
     let sees_one = devices[ranks.rank()].1.split(',').filter(|gpu| !gpu.is_empty()).count() == 1;
     let has_own = sees_one || devices.iter().collect::<BTreeSet<_>>().len() == ranks.size();

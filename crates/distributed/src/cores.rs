@@ -1,8 +1,10 @@
 //! Division of a machine's cores among the processes on it.
 
-use std::{env, fs, thread};
+use std::{env, process, thread};
 
 use rayon::ThreadPoolBuilder;
+
+use burnish_util::platform::{allowed_cores, parent_id};
 
 /// Limits this process to its share of the machine's cores. Without that, rayon, on whose threads all arithmetic runs, starts as
 /// many threads in each process as there are cores. `RAYON_NUM_THREADS` takes precedence. Must be called before rayon is used.
@@ -10,8 +12,8 @@ use rayon::ThreadPoolBuilder;
 pub(crate) fn share_out((index, count): (usize, usize), by_mpirun: bool) {
     let usable = thread::available_parallelism().map_or(1, usize::from);
     // The launcher itself is not pinned to a core.
-    let of_parent = || allowed(&format!("/proc/{}/status", std::os::unix::process::parent_id()));
-    let own = allowed("/proc/self/status");
+    let of_parent = || parent_id().and_then(allowed_cores);
+    let own = allowed_cores(process::id());
     let all = of_parent().filter(|all| own.is_some_and(|own| own < *all)).unwrap_or(usable);
     let part = threads(usable, all, count);
     if by_mpirun && index == 0 && usable < all / count {
@@ -35,30 +37,13 @@ fn threads(usable: usize, all: usize, count: usize) -> usize {
     usable.min(all / count).max(1)
 }
 
-/// Returns the number of cores that a process may run on, from its status in /proc.
-fn allowed(status: &str) -> Option<usize> {
-    let status = fs::read_to_string(status).ok()?;
-    number_of(status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?)
-}
-
-/// Returns the number of cores in a list such as `0-3,8`.
-fn number_of(list: &str) -> Option<usize> {
-    let run = |run: &str| {
-        let (first, last) = run.split_once('-').unwrap_or((run, run));
-        Some(last.parse::<usize>().ok()?.checked_sub(first.parse().ok()?)? + 1)
-    };
-    list.trim().split(',').map(run).sum()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn processes_share_cores() {
-        assert_eq!(["\t0", " 0-3,8\n", "0-1,4-5,7", "", "3-1"].map(number_of), [Some(1), Some(5), Some(5), None, None]);
         // Not pinned, pinned to a core, pinned to one of two sockets, and more processes than cores.
         assert_eq!([threads(16, 16, 4), threads(1, 16, 2), threads(8, 16, 4), threads(2, 2, 3)], [4, 1, 4, 1]);
-        assert!(allowed("/proc/self/status").is_none_or(|own| own > 0));
     }
 }

@@ -4,7 +4,6 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
@@ -15,6 +14,7 @@ use super::listing::{Listing, RemoteFile, is_hex};
 use super::name::HubName;
 use burnish_util::foreign;
 use burnish_util::fs::{files_under, write_atomic};
+use burnish_util::platform::symlink;
 
 /// The folder of our listings. For `huggingface_hub`, a listing in `trees/` means that every listed file is cached.
 const LISTINGS: &str = "burnish";

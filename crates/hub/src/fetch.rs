@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Context;
-use rustix::fs::statvfs;
 
 use super::cache::CachedRepo;
 use super::card;
@@ -20,6 +19,7 @@ use super::model_files::{self, ChosenModel, INDEX, ModelParts};
 use super::name::{HubName, RepoKind};
 use super::progress::{DownloadProgress, size};
 use burnish_util::foreign;
+use burnish_util::platform::free_space;
 
 const README: &str = "README.md";
 /// The size limit of a README.md, in bytes; a README.md with a thousand configurations has a million.
@@ -316,8 +316,7 @@ impl Hub {
 /// Returns an error if the disk is too small for a download.
 fn check_space(folder: &Path, bytes: u64) -> Result<(), HubError> {
     let Some(existing) = folder.ancestors().find(|path| path.is_dir()) else { return Ok(()) };
-    let Ok(disk) = statvfs(existing) else { return Ok(()) };
-    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let Some(free) = free_space(existing) else { return Ok(()) };
     if free >= bytes.saturating_add(SPARE) {
         return Ok(());
     }

@@ -7,12 +7,12 @@
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
 use burnish_util::cache::cache_folder;
 
+use burnish_util::platform::{bytes_of, own_threads, symlink};
 const DRIVER: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
 const NVRTC: [&str; 3] = ["libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"];
 /// Folders that CubeCL searches without `CUDA_PATH`: headers in the first one that exists, libdevice in the first one that has it.
@@ -103,7 +103,7 @@ pub fn set_cuda_path() {
 
 /// True if the process has no other thread. False where this cannot be determined.
 fn is_only_thread() -> bool {
-    std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
+    own_threads() == Some(1)
 }
 
 /// Loads the driver and NVRTC from places where the system's loader does not look, and calls [`set_cuda_path`]. Call it before the first
@@ -260,7 +260,7 @@ fn link(entry: &Path, folder: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)?;
     // Another process may do the same now, so the link is made under another name and then renamed.
     let meanwhile = folder.join(format!(".{}-{}", std::process::id(), name.to_string_lossy()));
-    std::os::unix::fs::symlink(entry, &meanwhile)?;
+    symlink(entry, &meanwhile)?;
     std::fs::rename(&meanwhile, &at)
 }
 
@@ -272,7 +272,7 @@ fn children(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn starts(path: &Path, name: &str) -> bool {
-    path.file_name().is_some_and(|file| file.as_bytes().starts_with(name.as_bytes()))
+    path.file_name().is_some_and(|file| bytes_of(file).starts_with(name.as_bytes()))
 }
 
 /// True if the loader finds a library by one of these names.
@@ -287,7 +287,7 @@ fn load(library: &Path) -> bool {
     }
     const RTLD_LAZY: c_int = 1;
     // SAFETY: the name ends in 0 and outlives the call. Constructors of NVIDIA's libraries may run on any thread.
-    CString::new(library.as_os_str().as_bytes()).is_ok_and(|name| !unsafe { dlopen(name.as_ptr(), RTLD_LAZY) }.is_null())
+    CString::new(bytes_of(library.as_os_str())).is_ok_and(|name| !unsafe { dlopen(name.as_ptr(), RTLD_LAZY) }.is_null())
 }
 
 #[cfg(test)]

@@ -5,20 +5,19 @@
 
 use std::ffi::OsString;
 use std::os::fd::AsFd;
-use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionbio;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 
 use super::message::{Received, WorkerMessage};
 use super::pipe::{read_available, send_available};
 use super::printed::Printed;
 use super::words::Words;
 use burnish_util::interrupt::Interrupt;
+use burnish_util::platform;
 
 /// Interval at which a waiting thread checks for an interrupt, and for a dead worker whose forked child holds the pipe open.
 const SLICE: Duration = Duration::from_millis(50);
@@ -32,7 +31,6 @@ pub const MOST_BYTES: usize = 64 << 20;
 /// A running process.
 pub struct Worker {
     child: Child,
-    group: Pid,
     requests: ChildStdin,
     /// The pipe of replies; `None` once it is closed.
     replies: Option<ChildStdout>,
@@ -58,15 +56,14 @@ impl Worker {
     pub fn spawn(python: &str, code: &str, environment: &[(OsString, OsString)], words: &'static Words) -> Result<Self> {
         let mut command = Command::new(python);
         command.args(["-u", "-c", code]).env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        platform::lead_group(&mut command);
         let mut child = command.spawn().with_context(|| format!("cannot start \"{python}\" ({})", words.python))?;
-        let group = Pid::from_child(&child);
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(requests), Some(replies), Some(printed)) = pipes else { bail!("a process without pipes") };
         let nonblocking = ioctl_fionbio(&requests, true).and(ioctl_fionbio(&replies, true)).and(ioctl_fionbio(&printed, true));
         let printed = Printed::new(printed, words.file);
-        let worker =
-            Self { child, group, requests, replies: Some(replies), received: Received::default(), printed, ended: false };
+        let worker = Self { child, requests, replies: Some(replies), received: Received::default(), printed, ended: false };
         nonblocking.context("cannot use the pipes of a Python process")?;
         Ok(worker)
     }
@@ -149,15 +146,14 @@ impl Worker {
 
     /// Returns true if the process has ended. It is not reaped, so that its process group id cannot be reused.
     pub fn is_dead(&self) -> bool {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        !matches!(waitid(WaitId::Pid(self.group), options), Ok(None))
+        platform::has_ended(self.child.id())
     }
 
     /// Kills the process and its group, unless done before.
     fn end(&mut self) -> ExitStatus {
         if !self.ended {
             // The process may have ended by itself while its children still run.
-            let _ = kill_process_group(self.group, Signal::KILL);
+            platform::kill_group(self.child.id());
             self.ended = true;
             self.printed.read();
         }
@@ -168,7 +164,7 @@ impl Worker {
     fn place(&mut self) -> String {
         self.printed.read();
         let started = Instant::now();
-        if kill_process(self.group, Signal::USR1).is_err() {
+        if !platform::ask_for_place(self.child.id()) {
             return String::new();
         }
         while started.elapsed() < GRACE {

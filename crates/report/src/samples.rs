@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 
 use anyhow::Result;
 use serde::Deserialize;
 
 use super::tail::Lines;
+use burnish_util::platform::read_exact_at;
 
 /// Positions of a run's samples in its file.
 #[derive(Debug, Default)]
@@ -75,7 +75,7 @@ impl SamplePositions {
         for (i, sample) in chosen.iter().enumerate() {
             bytes.resize(sample.length, 0);
             if let Some(file) = file {
-                file.read_exact_at(&mut bytes, sample.at)?;
+                read_exact_at(file, &mut bytes, sample.at)?;
             }
             out.push_str(if i > 0 { "," } else { "" });
             out.push_str(std::str::from_utf8(&bytes)?);

@@ -2,10 +2,11 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+
+use burnish_util::platform::is_same_file;
 
 /// A receiver of lines.
 pub(crate) trait Lines {
@@ -109,7 +110,7 @@ impl Tail {
     fn is_continued_by(&self, file: Option<&File>) -> io::Result<bool> {
         let (Some(before), Some(now)) = (&self.file, file) else { return Ok(false) };
         let (before, now) = (before.metadata()?, now.metadata()?);
-        Ok((before.dev(), before.ino()) == (now.dev(), now.ino()) && now.len() >= self.end)
+        Ok(is_same_file(&before, &now) && now.len() >= self.end)
     }
 }
 

@@ -1,6 +1,5 @@
 //! run.json: the facts and the state of a run.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -9,6 +8,7 @@ use serde_json::{Map, Value};
 
 use burnish_util::foreign;
 use burnish_util::fs::{read_json, write_atomic};
+use burnish_util::platform::host_name;
 use burnish_util::secret::hide;
 use burnish_util::time::unix_time;
 
@@ -145,7 +145,7 @@ impl RunInfo {
             no_signal: None,
             resumed: Vec::new(),
             pid: std::process::id(),
-            host: host(),
+            host: host_name(),
             step: 0,
             total_steps: 0,
             device: String::new(),
@@ -257,10 +257,6 @@ fn readable(value: Value) -> Value {
         }
     }
     if height(&value) > DEEPEST { value.to_string().into() } else { value }
-}
-
-fn host() -> String {
-    fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| String::new(), |name| name.trim().to_owned())
 }
 
 /// Returns a unique run id, made from the time in nanoseconds and the process id.

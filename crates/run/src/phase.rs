@@ -2,13 +2,13 @@
 //! few microseconds; replacing the file would take as long as a short step.
 
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use burnish_util::foreign;
+use burnish_util::platform::write_all_at;
 
 /// Name of the file in the run's folder.
 pub const PHASE: &str = "phase.json";
@@ -50,6 +50,6 @@ impl PhaseFile {
     /// Overwrites the file; errors are ignored.
     pub(crate) fn write(&self, phase: &Phase) {
         let line = serde_json::to_string(phase).unwrap_or_default();
-        _ = self.0.write_all_at(format!("{line:WIDTH$}\n").as_bytes(), 0);
+        _ = write_all_at(&self.0, format!("{line:WIDTH$}\n").as_bytes(), 0);
     }
 }

@@ -11,6 +11,7 @@ use hyper::http::request::Parts;
 use hyper::http::uri::Authority;
 
 use super::http_error::HttpError;
+use burnish_util::platform::host_name;
 
 /// The host names that a server accepts.
 #[derive(Clone, Debug)]
@@ -35,8 +36,8 @@ impl Hosts {
         if has_token {
             return Self::Any;
         }
-        let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        let names = [host, "localhost", machine.trim()];
+        let machine = host_name();
+        let names = [host, "localhost", &machine];
         Self::NamedOrAddress(names.into_iter().map(str::to_owned).chain(further.iter().cloned()).collect())
     }
 

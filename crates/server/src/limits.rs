@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use burnish_util::platform::raise_open_files;
 
 /// Number of open files that a process needs in addition to its connections.
 const OTHER_FILES: u64 = 128;
@@ -40,14 +40,7 @@ impl ServerLimits {
     /// Returns limits whose connections fit in the process's limit on open files, after raising that limit as far as allowed.
     pub(crate) fn within_open_files(self) -> Self {
         let requested = self.connections as u64 + OTHER_FILES;
-        let Rlimit { mut current, maximum } = getrlimit(Resource::Nofile);
-        if current.is_some_and(|current| current < requested) {
-            let raised = maximum.map_or(requested, |maximum| maximum.min(requested));
-            if setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum }).is_ok() {
-                current = Some(raised);
-            }
-        }
-        let room = current.map_or(requested, |current| current.saturating_sub(OTHER_FILES)).max(1);
+        let room = raise_open_files(requested).map_or(requested, |most| most.saturating_sub(OTHER_FILES)).max(1);
         Self { connections: self.connections.min(usize::try_from(room).unwrap_or(usize::MAX)), ..self }
     }
 }

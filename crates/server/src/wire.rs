@@ -44,8 +44,8 @@ impl Line {
 
     /// Sends a short response without waiting. This works on a connection that has sent nothing else.
     pub(crate) fn send_now(&self, answer: &[u8]) {
-        // Bypasses tokio, which does not know yet that a new connection is writable.
-        _ = send(&self.stream, answer, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+        // Bypasses tokio, which does not know yet that a new connection is writable. Rust ignores the signal of a closed one.
+        _ = send(&self.stream, answer, SendFlags::DONTWAIT);
     }
 
     /// Drops the bytes received so far.

@@ -4,6 +4,7 @@ pub mod bounds;
 pub mod boxed;
 pub mod crc;
 pub mod files;
+pub mod platform;
 pub mod protobuf;
 pub mod python;
 pub mod rng;

@@ -2,17 +2,17 @@
 //! program's bytes before a process uses it, so a copy may be half-written, damaged or of another version.
 
 use std::collections::BTreeSet;
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::iter;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail};
 
 use super::folders::BuiltInFolder;
 use burnish_util::cache::cache_folder;
 use burnish_util::crc::IEEE;
 use burnish_util::fs::{sweep, write_atomic};
+use burnish_util::platform::temporary_folder;
 
 /// A copy of a built-in folder.
 pub(super) struct FolderCopy {
@@ -39,7 +39,7 @@ impl FolderCopy {
 /// If it can be written nowhere.
 pub(super) fn of(folder: &BuiltInFolder) -> Result<FolderCopy> {
     let mut refused = Vec::new();
-    for place in cache_folder().map(Ok).into_iter().chain(iter::once_with(temporary)) {
+    for place in cache_folder().map(Ok).into_iter().chain(iter::once_with(|| Ok(temporary_folder()?))) {
         let root = place.map(|place| place.join("builtin").join(fingerprint(folder)));
         match root.and_then(|root| Ok((write(folder, &root)?, root))) {
             Ok((is_written, root)) => return Ok(FolderCopy { root, is_written, refused }),
@@ -48,17 +48,6 @@ pub(super) fn of(folder: &BuiltInFolder) -> Result<FolderCopy> {
     }
     let (name, why) = (folder.name, refused.join("; "));
     bail!("{name} is built in and must be written to a folder: {why}; set XDG_CACHE_HOME to a folder that can be written")
-}
-
-/// Returns this user's folder for temporary files. A folder of another user could change after it was compared.
-fn temporary() -> Result<PathBuf> {
-    let own = rustix::process::getuid().as_raw();
-    let folder = std::env::temp_dir().join(format!("burnish-{own}"));
-    let created = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
-    created.with_context(|| format!("cannot create {}", folder.display()))?;
-    let there = fs::symlink_metadata(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    ensure!(there.is_dir() && there.uid() == own, "{} belongs to another user", folder.display());
-    Ok(folder)
 }
 
 /// Returns a name for the contents of a folder, so that copies of two versions lie in two places.

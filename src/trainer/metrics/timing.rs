@@ -1,11 +1,13 @@
 //! The times of a step, also per token, its throughput and its memory: `timing_per_token_ms/*`, `perf/*`.
 
-use crate::job::clock::{StepClock, resident_gib};
+use crate::job::clock::StepClock;
 use crate::job::device_memory::DeviceMemory;
+use crate::job::memory_estimate::GIB;
 use crate::trainer::batch::Batch;
 use crate::trainer::batch::columns::Column;
 use burnish_distributed::Ranks;
 use burnish_tracking::Metrics;
+use burnish_util::platform::{own_memory, peak_memory};
 
 /// Adds the times of a step, also per token, its throughput and its memory.
 ///
@@ -29,12 +31,13 @@ pub(crate) fn of_step(clock: &StepClock, batch: &Batch, gpu: Option<&DeviceMemor
     metrics.set("perf/total_num_tokens", total);
     metrics.set("perf/time_per_step", step);
     metrics.set("perf/throughput", total / step / ranks.size() as f64);
+    let gib = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64 / GIB);
     match gpu.map(DeviceMemory::peaks_gib) {
         Some([allocated, reserved]) => {
             metrics.set("perf/max_memory_allocated_gb", allocated);
             metrics.set("perf/max_memory_reserved_gb", reserved);
         }
-        None => metrics.extend(resident_gib("VmHWM").map(|peak| ("perf/max_memory_allocated_gb", peak))),
+        None => metrics.extend(gib(peak_memory()).map(|peak| ("perf/max_memory_allocated_gb", peak))),
     }
-    metrics.extend(resident_gib("VmRSS").map(|now| ("perf/cpu_memory_used_gb", now)));
+    metrics.extend(gib(own_memory()).map(|now| ("perf/cpu_memory_used_gb", now)));
 }

@@ -6,7 +6,6 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use super::socket::SocketClient;
 use super::words::WORDS;
@@ -14,6 +13,7 @@ use burnish_python::pipe::{CHUNK, read_available, send_available};
 use burnish_python::printed::Printed;
 use burnish_python::process::MOST_BYTES;
 use burnish_util::interrupt::Interrupt;
+use burnish_util::platform;
 
 /// The interval at which a waiting thread checks for an interrupt.
 const SLICE: Duration = Duration::from_millis(50);
@@ -21,7 +21,7 @@ const SLICE: Duration = Duration::from_millis(50);
 const GRACE: Duration = Duration::from_millis(200);
 
 pub(super) struct Channel {
-    pub pid: Pid,
+    pub pid: u32,
     connection: UnixStream,
     is_open: bool,
     /// A descriptor that becomes readable when the process ends (Linux only): a child of the process may keep the connection
@@ -45,9 +45,9 @@ pub(super) enum ReplyError {
 }
 
 impl Channel {
-    pub(super) fn new(pid: Pid, client: SocketClient) -> Self {
+    pub(super) fn new(pid: u32, client: SocketClient) -> Self {
         let printed = Printed::new(client.printed, WORDS.file);
-        let (connection, end) = (client.connection, end_of(pid));
+        let (connection, end) = (client.connection, platform::end_of_process(pid));
         Self { pid, connection, is_open: true, end, printed, received: Vec::new(), searched: 0 }
     }
 
@@ -128,7 +128,9 @@ impl Channel {
     fn place(&mut self) -> Option<String> {
         self.printed.read();
         let started = Instant::now();
-        kill_process(self.pid, Signal::USR1).ok()?;
+        if !platform::ask_for_place(self.pid) {
+            return None;
+        }
         while started.elapsed() < GRACE && self.printed.trace().is_none() {
             self.wait(false, SLICE);
         }
@@ -138,8 +140,8 @@ impl Channel {
 
     /// Kills the process and its group. The host has not reaped the process yet, so its id is not reused.
     pub(super) fn kill(&self) {
-        let _ = kill_process_group(self.pid, Signal::KILL);
-        let _ = kill_process(self.pid, Signal::KILL);
+        platform::kill_group(self.pid);
+        platform::kill(self.pid);
     }
 
     /// Returns the last line of output, for the end of a message.
@@ -147,14 +149,4 @@ impl Channel {
         let words = self.printed.last_words();
         words.lines().skip(2).last().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty())
     }
-}
-
-#[cfg(target_os = "linux")]
-fn end_of(pid: Pid) -> Option<OwnedFd> {
-    rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn end_of(_: Pid) -> Option<OwnedFd> {
-    None
 }

@@ -9,7 +9,6 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use rustix::process::Pid;
 use serde_json::{Value, json};
 
 use super::channel::Channel;
@@ -147,12 +146,11 @@ impl Host {
         }
         let token = random_token()?;
         let pid = shared.exchange(&mut process, &json!({ "fork": token, "path": shared.socket.path() }))?;
-        let pid =
-            pid["pid"].as_i64().and_then(|pid| Pid::from_raw(pid.try_into().ok()?)).context("a fork without a process id")?;
+        let pid = pid["pid"].as_u64().and_then(|pid| pid.try_into().ok()).context("a fork without a process id")?;
         match shared.socket.wait_for(&token, shared.options.start_timeout) {
             Ok(Some(client)) => Ok(ForkedProcess { channel: Channel::new(pid, client), generation: process.generation }),
             other => {
-                let _ = shared.exchange(&mut process, &json!({ "reap": pid.as_raw_nonzero().get() }));
+                let _ = shared.exchange(&mut process, &json!({ "reap": pid }));
                 other?;
                 bail!("the process of a conversation did not connect within {} s", shared.options.start_timeout.as_secs_f64())
             }
@@ -166,7 +164,7 @@ impl Host {
         if process.generation != forked.generation || process.worker.is_none() {
             return None;
         }
-        let reply = self.0.exchange(&mut process, &json!({ "reap": forked.channel.pid.as_raw_nonzero().get() })).ok()?;
+        let reply = self.0.exchange(&mut process, &json!({ "reap": forked.channel.pid })).ok()?;
         Some(ExitStatus::from_raw(reply["status"].as_i64()?.try_into().ok()?))
     }
 }

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Error, Result, bail};
 use minijinja::{Environment, ErrorKind, Value};
-use rustix::time::{ClockId, clock_gettime};
 
 use burnish_util::contained::{ContainedError, WorkLimits, part};
+use burnish_util::platform::thread_time;
 
 /// Limit on instructions per rendering; real templates take a few thousand.
 pub(crate) const FUEL: u64 = 1_000_000;
@@ -68,9 +68,9 @@ impl RenderBudget {
         }
         let environment = environment.clone();
         let render = move || {
-            let before = this_threads_time();
+            let before = thread_time();
             let rendered = environment.get_template(name).and_then(|template| template.render(context));
-            (rendered.map_err(|error| (error.kind(), with_causes(&error))), this_threads_time().saturating_sub(before))
+            (rendered.map_err(|error| (error.kind(), with_causes(&error))), thread_time().saturating_sub(before))
         };
         let (given_up, begins) = (self.given_up.clone(), failed.clone());
         let exceeds = move |excess: ContainedError| format!("{begins}: {}", given_up.get_or_init(|| excess.to_string()));
@@ -114,10 +114,4 @@ fn with_causes(error: &minijinja::Error) -> String {
         text.push('…');
     }
     text
-}
-
-/// Returns the CPU time of this thread so far.
-fn this_threads_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
 }

@@ -2,14 +2,14 @@
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
-use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
+
+use burnish_util::platform;
 
 const CODE: &str = include_str!("bridge.py");
 
@@ -28,7 +28,8 @@ impl BridgeProcess {
         let printed = OpenOptions::new().create(true).append(true).open(log);
         let printed = printed.with_context(|| format!("cannot write to {}", log.display()))?;
         let mut command = Command::new(python);
-        command.args(["-u", "-c", CODE]).process_group(0);
+        command.args(["-u", "-c", CODE]);
+        platform::lead_group(&mut command);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(printed);
         let child = command.spawn();
         let mut child = child.with_context(|| {
@@ -69,7 +70,7 @@ impl Drop for Killer {
     fn drop(&mut self) {
         let mut child = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // No other code waits for this child, so its process group id cannot have been reused.
-        let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+        platform::kill_group(child.id());
         let _ = child.wait();
     }
 }

@@ -1,7 +1,6 @@
 //! Folder of a run: created by a fresh run, found by a resumed run.
 
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -13,6 +12,7 @@ use super::records::{self, RunFields, kind};
 use super::settings::WandbSettings;
 use super::writer::Writer;
 use crate::TrackedRun;
+use burnish_util::platform::{host_name, symlink};
 use burnish_util::strftime::strftime;
 
 /// Creates a folder for the run and writes the first records.
@@ -26,7 +26,7 @@ pub(super) fn start(session: &TrackedRun, settings: &WandbSettings) -> Result<(P
     for part in ["files", "logs"] {
         fs::create_dir_all(folder.join(part)).with_context(|| format!("cannot create {}", folder.join(part).display()))?;
     }
-    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = host_name();
     let about = RunFields {
         id,
         entity: &settings.entity,
@@ -36,10 +36,10 @@ pub(super) fn start(session: &TrackedRun, settings: &WandbSettings) -> Result<(P
         job_type: &settings.job_type,
         notes: &settings.notes,
         tags: &settings.tags,
-        host: host.trim(),
+        host: &host,
     };
     let run = records::run(&about, &session.config, session.started)?;
-    let environment = records::environment(id, host.trim(), session.started);
+    let environment = records::environment(id, &host, session.started);
     let mut writer = Writer { log: Log::create(&folder.join(file_name(id)))?, count: 0 };
     writer.write(&[(kind::HEADER, &records::header()), (kind::RUN, &run), (kind::ENVIRONMENT, &environment)])?;
     session.remember("wandb", &name)?;

@@ -1,16 +1,15 @@
 //! Upload during the run, by the client's `wandb beta sync --live` in a child process.
 
 use std::fs::{self, File, OpenOptions};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::super::Ending;
+use burnish_util::platform;
 
 const SLICE: Duration = Duration::from_millis(20);
 /// Time after which a message reports the wait for the upload.
@@ -44,7 +43,8 @@ impl LiveUpload {
             command.envs([("https_proxy", proxy), ("http_proxy", proxy)]);
         }
         // In a separate process group, so that Ctrl-C reaches only the trainer, which still has to write the exit record.
-        command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).process_group(0);
+        command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+        platform::lead_group(&mut command);
         let mut child = command.spawn().with_context(|| format!("cannot start {}", client.display()))?;
         match guard(&child) {
             Ok(guard) => Ok(Self { child, guard, log, ended: false }),
@@ -117,14 +117,15 @@ fn open_log(path: &Path) -> std::io::Result<File> {
 fn guard(child: &Child) -> Result<Child> {
     let mut command = Command::new("sh");
     command.args(["-c", GUARD, "sh", &child.id().to_string()]);
-    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    platform::lead_group(&mut command);
     command.spawn().context("cannot start sh")
 }
 
 /// Kills a child and its process group, even if the child has ended.
 fn end(child: &mut Child) {
     // The child may have ended while processes that it started still run.
-    let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
+    platform::kill_group(child.id());
     let _ = child.wait();
 }
 
@@ -181,7 +182,7 @@ mod tests {
         drop(live.guard.stdin.take());
         wait(&mut || live.check().is_err());
         // The grandchild has ended, or is a zombie whose new parent has not yet waited for it.
-        let stat = format!("/proc/{}/stat", grandchild.trim());
-        wait(&mut || fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z ")));
+        let grandchild = grandchild.trim().parse().unwrap();
+        wait(&mut || platform::process_name(grandchild).is_none());
     }
 }

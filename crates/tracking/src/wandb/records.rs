@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::Result;
 use serde_json::Value;
 
+use burnish_util::platform;
 use burnish_util::protobuf::{ProtobufMessage, WireValue, bytes_of, fields};
 use burnish_util::secret::hide;
 
@@ -175,22 +176,18 @@ pub(super) fn exit(code: u64, runtime: Duration) -> Vec<u8> {
 /// Encodes an `EnvironmentRecord`, which the server shows as a run's overview: os = 1, started_at = 3, args = 5, program = 6,
 /// host = 12, cpu_count = 16, cpu_count_logical = 17, memory = 21 with total = 1 (bytes), writer_id = 199.
 pub(super) fn environment(writer: &str, host: &str, started: SystemTime) -> Vec<u8> {
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let mut arguments = std::env::args_os().map(|argument| hide(&argument.to_string_lossy()).into_owned());
     let program = arguments.next().unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(0, |cores| cores.get() as u64);
-    let total = read("/proc/meminfo")
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse::<u64>().ok());
     ProtobufMessage::of(|environment| {
-        environment.text(1, &format!("Linux-{}", read("/proc/sys/kernel/osrelease").trim()));
+        environment.text(1, &platform::system_version());
         environment.bytes(3, &timestamp(started));
         arguments.for_each(|argument| environment.text(5, &argument));
         environment.text(6, &program);
         environment.text(12, host);
         environment.varint(16, cores);
         environment.varint(17, cores);
-        environment.message(21, |memory| memory.varint(1, total.unwrap_or(0) * 1024));
+        environment.message(21, |memory| memory.varint(1, platform::memory_total().unwrap_or(0)));
         environment.text(199, writer);
     })
 }

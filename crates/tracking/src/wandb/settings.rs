@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 
 use super::super::TrackedRun;
+use burnish_util::platform;
 
 /// The way in which a run reaches the server.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -123,8 +124,7 @@ pub(super) fn client(python: &str) -> Option<PathBuf> {
 }
 
 fn is_program(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    path.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
+    path.metadata().is_ok_and(|about| platform::is_program(&about))
 }
 
 #[cfg(test)]

@@ -2,19 +2,17 @@
 
 use std::ffi::c_int;
 use std::fmt;
-use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGXFSZ};
+use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
+
+use crate::platform::{self, ASK, FILE_LIMIT, HANGUP, NOTICE};
 
 /// Signals of people and service managers. The second one ends the process.
 const INSIST: [c_int; 2] = [SIGINT, SIGTERM];
-/// Signals that never end the process: the terminal was closed, the scheduler gives notice, the soft limit of CPU time is
-/// reached. They may repeat, or come together with the others.
-const ASK: [c_int; 3] = [SIGHUP, SIGUSR2, SIGXCPU];
 
 /// A flag that asks the run to stop. The default is never set.
 #[derive(Clone, Debug, Default)]
@@ -59,7 +57,7 @@ impl Interrupt {
                 .and_then(|_| flag::register(signal, self.0.clone()))
                 .context("cannot watch for signals")?;
         }
-        for signal in ASK.into_iter().filter(|signal| !is_ignored(*signal)) {
+        for signal in ASK.iter().copied().filter(|signal| !is_ignored(*signal)) {
             flag::register(signal, self.0.clone()).context("cannot watch for signals")?;
         }
         Ok(())
@@ -68,7 +66,8 @@ impl Interrupt {
     /// Handles SIGUSR1, the notice of launchers and schedulers that time is running out. A second one does not end the process.
     /// `mpirun` forwards it to all processes, but kills them one second after SIGTERM.
     pub fn watch_user_signal(&self) -> Result<()> {
-        flag::register(SIGUSR1, self.0.clone()).context("cannot watch for signals").map(drop)
+        let register = |signal| flag::register(signal, self.0.clone()).map(drop);
+        NOTICE.map_or(Ok(()), register).context("cannot watch for signals")
     }
 
     /// Handles SIGINT for a dialogue, in which it ends an answer and not the process. A second SIGINT before [`Self::take`] ends the
@@ -112,13 +111,11 @@ impl Interrupt {
 /// process without a message.
 pub fn report_file_limit() {
     // The handler does nothing. If it cannot be set, the default remains.
-    _ = flag::register(SIGXFSZ, Arc::default());
+    _ = FILE_LIMIT.map(|signal| flag::register(signal, Arc::default()));
 }
 
 /// Returns true if the process was started with this signal ignored. If the system does not say, SIGHUP counts as ignored and
 /// keeps its default action.
 fn is_ignored(signal: c_int) -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
-    mask.map_or(signal == SIGHUP, |mask| mask >> (signal - 1) & 1 == 1)
+    platform::is_ignored(signal).unwrap_or(HANGUP == Some(signal))
 }

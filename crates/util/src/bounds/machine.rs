@@ -1,25 +1,16 @@
 //! The memory of this machine, and a check that a planned allocation fits.
 
-use std::fs;
-
 use anyhow::{Result, bail};
-use rustix::process::{Resource, getrlimit};
+
+use crate::platform;
 
 /// Returns the largest number of bytes that this process could have: memory and swap of the machine, or the limit of a container
 /// or of `ulimit -v`. `None` if unknown.
 pub fn memory() -> Option<u128> {
-    let machine = field("MemTotal").map(|total| total + field("SwapTotal").unwrap_or(0));
-    let container = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
-    let container = container.iter().find_map(|path| fs::read_to_string(path).ok()?.trim().parse().ok());
-    let limit = getrlimit(Resource::As).current.map(u128::from);
-    [machine, container, limit].into_iter().flatten().min()
-}
-
-/// Returns a field of /proc/meminfo, in bytes.
-fn field(name: &str) -> Option<u128> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-    Some(line.trim().strip_suffix("kB")?.trim().parse::<u128>().ok()? << 10)
+    let swap = || u128::from(platform::swap_total().unwrap_or(0));
+    let machine = platform::memory_total().map(|total| u128::from(total) + swap());
+    let limit = platform::address_limit().map(u128::from);
+    [machine, platform::container_limit(), limit].into_iter().flatten().min()
 }
 
 /// Refuses an allocation that exceeds this machine's memory. If the memory is unknown, refuses only what no machine has. `what`
@@ -62,7 +53,7 @@ mod tests {
             [3 << 20, 10 << 30, 5000 << 40, u128::MAX].map(amount),
             ["3.0 MiB", "10 GiB", "4.9 PiB", "281474976710656 YiB"]
         );
-        let most = memory().expect("Linux says how much there is");
+        let most = memory().expect("the system says how much there is");
         assert!(most > 1 << 28 && check_fits(most / 2, String::new).is_ok());
         let error = check_fits(1 << 70, || "`n`=7".to_owned()).unwrap_err().to_string();
         assert!(error.starts_with("`n`=7: this needs 1.0 ZiB, and this machine has "), "{error}");

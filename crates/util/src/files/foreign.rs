@@ -3,10 +3,11 @@
 
 use std::fs::{self, File, FileType};
 use std::io::{ErrorKind, Read};
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Component, Path};
 
 use anyhow::{Context, Result, bail};
+
+use crate::platform::special_kind;
 
 /// Size limit of a settings file such as config.json, in bytes.
 pub const SETTINGS: u64 = 64 << 20;
@@ -67,9 +68,7 @@ pub fn is_inside(name: &str) -> bool {
 fn kind(file: FileType) -> &'static str {
     match file {
         file if file.is_dir() => "a folder",
-        file if file.is_fifo() => "a named pipe",
-        file if file.is_socket() => "a socket",
-        _ => "a device",
+        file => special_kind(file),
     }
 }
 

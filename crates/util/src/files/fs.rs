@@ -6,7 +6,6 @@
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -14,7 +13,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::foreign;
-use super::output::{OutputTarget, end_of_links, keep_access};
+use super::output::{OutputTarget, end_of_links};
+use crate::platform::{is_running, is_same_file, keep_access};
 
 const STAGED: &str = ".tmp-";
 const REPLACED: &str = ".old-";
@@ -74,9 +74,9 @@ pub fn check_writable(path: &Path) -> Result<()> {
 /// # Errors
 /// The two names of the same file.
 pub fn refuse_input<'a>(output: (&str, &Path), inputs: impl IntoIterator<Item = (&'a str, &'a Path)>) -> Result<()> {
-    let identity = |path: &Path| fs::metadata(path).ok().filter(Metadata::is_file).map(|file| (file.dev(), file.ino()));
-    let Some(written) = identity(output.1) else { return Ok(()) };
-    match inputs.into_iter().find(|(_, path)| identity(path) == Some(written)) {
+    let file_at = |path: &Path| fs::metadata(path).ok().filter(Metadata::is_file);
+    let Some(written) = file_at(output.1) else { return Ok(()) };
+    match inputs.into_iter().find(|(_, path)| file_at(path).is_some_and(|read| is_same_file(&read, &written))) {
         None => Ok(()),
         Some((name, path)) => bail!(
             "{} {} would overwrite {name} {}: they are the same file; name another file, such as {}",
@@ -184,7 +184,7 @@ pub fn remove_dir(path: &Path) -> Result<()> {
 }
 
 /// Cleans up after killed processes in `dir`. Removes staged files and directories, and restores a directory that was moved away
-/// if its replacement never arrived. Leaves entries of running processes alone (needs `/proc`). A missing `dir` is fine.
+/// if its replacement never arrived. Leaves entries of running processes alone. A missing `dir` is fine.
 pub fn sweep(dir: &Path) -> Result<()> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
@@ -225,7 +225,7 @@ impl<'a> Leftover<'a> {
     /// Returns true if the process that staged it still runs. Containers give every run the same small process id, so our own id
     /// means an earlier run.
     fn owner_is_alive(&self) -> bool {
-        self.pid != std::process::id() && Path::new("/proc").join(self.pid.to_string()).exists()
+        self.pid != std::process::id() && is_running(self.pid)
     }
 }
 

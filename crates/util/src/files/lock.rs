@@ -3,7 +3,7 @@
 //! Some network file systems grant a lock to everybody. Therefore the file names the process that holds it. A lock that was
 //! granted while that process is alive on this host counts as refused.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::Path;
 use std::thread::sleep;
@@ -12,6 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use super::foreign;
+use crate::platform::process_name;
 
 const FILE: &str = ".lock";
 /// Number of attempts to take the lock, since [`is_locked`] holds it for an instant.
@@ -63,24 +64,13 @@ fn is_another_alive(file: &mut File) -> bool {
     let mut text = String::new();
     let read = file.take(200).read_to_string(&mut text);
     let process = text.split(' ').nth(1).and_then(|process| process.parse().ok());
-    read.is_ok() && process.is_some_and(|process| process != std::process::id() && name_of(process).as_deref() == Some(&text))
+    read.is_ok()
+        && process.is_some_and(|process| process != std::process::id() && process_name(process).as_deref() == Some(&text))
 }
 
 /// Returns the name of this process in the file; empty if the system has no unique names for processes.
 fn own_name() -> String {
-    name_of(std::process::id()).unwrap_or_default()
-}
-
-/// Returns a unique name: the host's boot id, the process id, and the start time in clock ticks since boot. `None` for a process
-/// that has ended, including a zombie.
-fn name_of(process: u32) -> Option<String> {
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The program name, in parentheses, may contain anything. After it, the state is the first field and the start time the 20th.
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    let is_gone = matches!(fields.next()?, "Z" | "X");
-    let start = fields.nth(18).filter(|_| !is_gone)?;
-    Some(format!("{} {process} {start}", boot.trim()))
+    process_name(std::process::id()).unwrap_or_default()
 }
 
 /// Returns true if a live process holds the lock of a folder; `None` if unknown.
@@ -123,18 +113,17 @@ mod tests {
     }
 
     /// Simulates a file system that forgot the lock of a live process.
-    #[cfg(target_os = "linux")]
     #[test]
     fn a_lock_granted_while_its_holder_lives_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let mut other = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        std::fs::write(dir.path().join(FILE), name_of(other.id()).unwrap()).unwrap();
+        std::fs::write(dir.path().join(FILE), process_name(other.id()).unwrap()).unwrap();
         assert!(lock(dir.path()).unwrap_err().to_string().contains("another process"));
         other.kill().unwrap();
         // A zombie: its parent has not yet collected the exit code.
         std::thread::sleep(10 * PAUSE);
         assert!(lock(dir.path()).unwrap().is_some());
-        assert_eq!(fs::read_to_string(dir.path().join(FILE)).unwrap(), own_name());
+        assert_eq!(std::fs::read_to_string(dir.path().join(FILE)).unwrap(), own_name());
         other.wait().unwrap();
     }
 }

@@ -3,13 +3,10 @@
 
 use std::fs::{self, File, FileType, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Write};
-use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::io::Errno;
+use crate::platform::{self, file_of, is_pipe, is_same_file};
 
 /// The longest chain of links that Linux follows.
 const MOST_LINKS: usize = 40;
@@ -60,7 +57,7 @@ impl OutputStream {
                 io::stdout().flush()?;
                 Ok(file)
             }
-            Self::Other(path, kind) if kind.is_fifo() => open_pipe(&path),
+            Self::Other(path, kind) if is_pipe(kind) => open_pipe(&path),
             Self::Other(path, _) => OpenOptions::new().write(true).open(path),
         }
     }
@@ -68,7 +65,7 @@ impl OutputStream {
     /// Fails if the stream cannot be opened. Does not wait for the reader of a pipe.
     pub fn check(self) -> io::Result<()> {
         match &self {
-            Self::Other(_, kind) if kind.is_fifo() => Ok(()),
+            Self::Other(_, kind) if is_pipe(*kind) => Ok(()),
             _ => self.open().map(drop),
         }
     }
@@ -82,17 +79,10 @@ const PAUSE: Duration = Duration::from_millis(20);
 fn open_pipe(path: &Path) -> io::Result<File> {
     let start = Instant::now();
     loop {
-        match rustix::fs::open(path, OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()) {
-            Err(Errno::NXIO) if start.elapsed() < WAIT => std::thread::sleep(PAUSE),
-            Err(Errno::NXIO) => {
-                return Err(io::Error::new(ErrorKind::InvalidData, "it is a named pipe, and nobody reads it"));
-            }
-            opened => {
-                let pipe = opened?;
-                // Writes may block.
-                fcntl_setfl(&pipe, fcntl_getfl(&pipe)? - OFlags::NONBLOCK)?;
-                return Ok(pipe.into());
-            }
+        match platform::open_pipe(path)? {
+            Some(pipe) => return Ok(pipe),
+            None if start.elapsed() < WAIT => std::thread::sleep(PAUSE),
+            None => return Err(io::Error::new(ErrorKind::InvalidData, "it is a named pipe, and nobody reads it")),
         }
     }
 }
@@ -115,15 +105,8 @@ pub(crate) fn end_of_links(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Returns the standard stream of this process that is this file, if any.
-fn own_output(existing: &Metadata) -> Option<File> {
-    let streams = [io::stdout().as_fd().try_clone_to_owned(), io::stderr().as_fd().try_clone_to_owned()];
-    let is_it = |own: Metadata| (own.dev(), own.ino()) == (existing.dev(), existing.ino());
-    streams.into_iter().flatten().map(File::from).find(|own| own.metadata().is_ok_and(is_it))
-}
-
-/// Gives a new file the mode and owner of the file that it replaces, as far as permissions allow.
-pub(crate) fn keep_access(file: &File, existing: &Metadata) {
-    // The order matters: changing the owner clears bits of the mode.
-    _ = fchown(file, Some(existing.uid()), Some(existing.gid()));
-    _ = file.set_permissions(existing.permissions());
+fn own_output(there: &Metadata) -> Option<File> {
+    let streams = [file_of(io::stdout()), file_of(io::stderr())];
+    let is_it = |own: Metadata| is_same_file(&own, there);
+    streams.into_iter().flatten().find(|own| own.metadata().is_ok_and(is_it))
 }

@@ -1,10 +1,10 @@
 //! Paths in JSON: text, or bytes if not UTF-8. For `#[serde(with = "burnish_util::path_text")]`.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::platform::{bytes_of, text_of};
 
 #[derive(Deserialize)]
 #[serde(untagged)]
@@ -20,7 +20,7 @@ enum Written {
 pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     match path.to_str() {
         Some(text) => text.serialize(serializer),
-        None => path.as_os_str().as_bytes().serialize(serializer),
+        None => bytes_of(path.as_os_str()).serialize(serializer),
     }
 }
 
@@ -31,6 +31,6 @@ pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
     Ok(match Written::deserialize(deserializer)? {
         Written::Text(path) => path,
-        Written::Bytes(bytes) => OsString::from_vec(bytes).into(),
+        Written::Bytes(bytes) => text_of(bytes).into(),
     })
 }

@@ -1,8 +1,9 @@
 //! Quotes command lines for copying into a shell.
 
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+
+use crate::platform::bytes_of;
 
 /// Joins words into a command line, with quotes where a shell needs them.
 pub fn command_line<S: AsRef<OsStr>>(words: &[S]) -> String {
@@ -19,7 +20,7 @@ fn quoted(word: &OsStr) -> String {
     match word.to_str() {
         Some(text) if !text.is_empty() && text.chars().all(plain) => text.to_owned(),
         Some(text) if !text.chars().any(char::is_control) => format!("'{}'", text.replace('\'', r"'\''")),
-        _ => escaped(word.as_bytes()),
+        _ => escaped(bytes_of(word)),
     }
 }
 
@@ -56,7 +57,7 @@ mod tests {
         words.push(OsString::from_vec(vec![b'a', 0xff, b'1', b'\'', 0xc3]));
         let script = format!("printf '%s\\0' {}", command_line(&words));
         let message = Command::new("bash").args(["--norc", "-c", &script]).env("LC_ALL", "C.UTF-8").output().unwrap().stdout;
-        let expected: Vec<u8> = words.iter().flat_map(|word| [word.as_bytes(), b"\0"].concat()).collect();
+        let expected: Vec<u8> = words.iter().flat_map(|word| [bytes_of(word), b"\0"].concat()).collect();
         assert_eq!(message, expected, "{script}");
     }
 }

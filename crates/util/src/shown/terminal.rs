@@ -5,11 +5,9 @@
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{FileType, fstat};
-use rustix::io::Errno;
-
 use super::printable::{printable, printable_styled};
 use super::secret::hide;
+use crate::platform;
 
 /// Prints text for people on standard output. Ignores a reader that stopped, such as `head`, and a closed terminal.
 ///
@@ -51,8 +49,8 @@ pub fn columns() -> u16 {
 
 /// Returns true if standard output has no reader any more: the pipe or the terminal is closed.
 fn has_no_reader(error: &io::Error) -> bool {
-    let is_device = || fstat(io::stdout()).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_char_device());
-    error.kind() == ErrorKind::BrokenPipe || error.raw_os_error() == Some(Errno::IO.raw_os_error()) && is_device()
+    let is_device = || platform::file_of(io::stdout()).is_ok_and(|file| platform::is_device(&file));
+    error.kind() == ErrorKind::BrokenPipe || platform::is_hung_up(error) && is_device()
 }
 
 /// Writes to standard error. Ignores errors, since they cannot be reported anywhere.

@@ -6,7 +6,7 @@
 
 use std::ffi::OsString;
 use std::os::fd::AsFd;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -15,16 +15,17 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::ioctl_fionbio;
-use rustix::process::{Pid, Signal, kill_process_group};
 
 use burnish_python::printed::Printed;
+use burnish_util::platform;
 
 /// The interval for polling an ending process.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// A process that runs or has ended.
 pub(super) struct ServerProcess {
-    group: Pid,
+    /// Id of the process, which leads its group.
+    group: u32,
     state: Mutex<State>,
     printed: Mutex<Printed>,
 }
@@ -50,7 +51,8 @@ impl ServerProcess {
         folder: Option<&str>,
     ) -> Result<(Arc<Self>, ChildStdin, ChildStdout)> {
         let mut program = Command::new(command);
-        program.args(args).env_clear().envs(environment).process_group(0);
+        program.args(args).env_clear().envs(environment);
+        platform::lead_group(&mut program);
         program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         if let Some(folder) = folder {
             program.current_dir(folder);
@@ -59,15 +61,16 @@ impl ServerProcess {
             let place = folder.map(|folder| format!(" in the folder {folder}")).unwrap_or_default();
             format!("cannot start the program {command:?}{place}")
         })?;
-        let group = Pid::from_child(&child);
+        let group = child.id();
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let mut shell = Command::new("/bin/sh");
-        shell.args(["-c", "read nothing; kill -9 0"]).env_clear().process_group(group.as_raw_nonzero().get());
+        shell.args(["-c", "read nothing; kill -9 0"]).env_clear();
+        platform::join_group(&mut shell, group);
         shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut watcher = match shell.spawn() {
             Ok(watcher) => watcher,
             Err(error) => {
-                _ = kill_process_group(group, Signal::KILL);
+                platform::kill_group(group);
                 _ = child.wait();
                 return Err(error).with_context(|| format!("cannot watch the program {command:?}"));
             }
@@ -117,7 +120,7 @@ impl ServerProcess {
             if state.ended || status.is_some() || started.elapsed() >= grace {
                 if !state.ended {
                     // The watcher belongs to the group and has not been waited for, so no other group can have this id.
-                    _ = kill_process_group(self.group, Signal::KILL);
+                    platform::kill_group(self.group);
                     // A child that left the group would otherwise be waited for without end.
                     _ = state.child.kill();
                     state.ended = true;

@@ -1,0 +1,40 @@
+//! Questions that only Linux answers. [`LACKS`] says so in words.
+
+/// What this system does not answer, as a clause; empty if nothing.
+pub const LACKS: &str = if cfg!(windows) {
+    "memory limits of containers and processes, the most memory of this process, free space on disks, the cores to which a \
+     process is pinned, traffic of disks and network"
+} else {
+    "memory limits of containers, the cores to which a process is pinned, traffic of disks and network"
+};
+
+/// Returns `None`: only Linux limits the memory of a container in a way that its processes see.
+pub fn container_limit() -> Option<u128> {
+    None
+}
+
+/// Returns `None`: the number of threads is not asked for.
+pub fn own_threads() -> Option<u64> {
+    None
+}
+
+/// Returns `None`: only Linux has such a descriptor. Who waits for the end of a process looks at its connection in between.
+#[cfg(unix)]
+pub fn end_of_process(_: u32) -> Option<std::os::fd::OwnedFd> {
+    None
+}
+
+/// Returns `None`: macOS pins no process to cores.
+pub fn allowed_cores(_: u32) -> Option<usize> {
+    None
+}
+
+/// Returns no disks: their traffic is not asked for.
+pub fn disk_traffic() -> Vec<(String, [u64; 2])> {
+    Vec::new()
+}
+
+/// Returns `None`: the traffic of the network is not asked for.
+pub fn network_traffic() -> Option<[u64; 2]> {
+    None
+}
