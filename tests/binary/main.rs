@@ -22,6 +22,8 @@ mod devices;
 mod distill;
 mod distillation;
 mod dynamic_sampling;
+#[cfg(target_arch = "x86_64")]
+mod emulated;
 mod end_to_end;
 mod estimators;
 mod extreme_sampling;

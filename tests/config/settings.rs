@@ -216,6 +216,7 @@ fn wrong_overrides_say_what_to_do() {
             &["trainer.device=gpu"],
             &["must be cpu, or cuda, rocm, metal, vulkan or wgpu, with :N", "override `trainer.device=gpu`"],
         ),
+        (&["trainer.device=mps"], &["`trainer.device` must be metal, which PyTorch calls mps", "the string `mps`"]),
         (&["trainer.device=wgpu:+1"], &["`trainer.device` must be cpu, or cuda", "the string `wgpu:+1`"]),
         (&["actor_rollout_ref.model.dtype=half"], &["`actor_rollout_ref.model.dtype`: float16", "float32"]),
         (&["trainer.logger=[console,[1]]"], &["`trainer.logger.1` must be a string"]),

@@ -8,6 +8,11 @@
 //! The sampled ids are the ids that are trained: no turn is decoded and encoded again, and context is appended as ids. A
 //! conversation depends on its own turns alone: neither other conversations nor the time that a tool takes change it.
 
+#[cfg(not(unix))]
+compile_error!(
+    "burnish-agent does not support this system, because conversations run in processes of Unix: on Windows, build burnish inside WSL 2"
+);
+
 pub mod calls;
 pub mod config;
 mod conversations;

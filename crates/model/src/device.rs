@@ -30,7 +30,8 @@ pub fn is_here(backend: &str) -> bool {
 pub fn open(gpu: Option<(&str, usize)>) -> Result<Device> {
     let Some((backend, index)) = gpu else { return Ok(Device::flex()) };
     let Some(found) = find_devices(backend) else {
-        bail!("this build has no {backend}: build with `--features {backend}`, or use another device: {}", in_words());
+        let place = if backend == "metal" && !cfg!(target_vendor = "apple") { " on a Mac" } else { "" };
+        bail!("this build has no {backend}: build with `--features {backend}`{place}, or use another device: {}", in_words());
     };
     #[cfg(feature = "cuda")]
     if backend == "cuda"

@@ -4,6 +4,11 @@
 //! and is killed with all its children. Its output goes to the log ([`printed`]). The caller supplies the Python code, which
 //! begins with [`PROCESS`], [`VALUES`] and [`MODULES`], and the [`words::Words`] for error messages.
 
+#[cfg(not(unix))]
+compile_error!(
+    "burnish-python does not support this system, because Python runs in process groups of Unix: on Windows, build burnish inside WSL 2"
+);
+
 pub mod environment;
 pub mod message;
 pub mod pipe;

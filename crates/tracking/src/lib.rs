@@ -4,6 +4,11 @@
 //! resumed, trackers that write files continue them, without the rows that the resumed run will write again. If a tracker fails
 //! during the run, a warning is logged, the failure is counted, and the run continues.
 
+#[cfg(not(unix))]
+compile_error!(
+    "burnish-tracking does not support this system, because trackers run in process groups of Unix: on Windows, build burnish inside WSL 2"
+);
+
 mod bridge;
 mod console;
 mod ending;

@@ -329,6 +329,7 @@ impl<'de> Deserialize<'de> for Device {
         let index = index.parse::<usize>().ok().filter(|_| index.bytes().all(|byte| byte.is_ascii_digit()));
         match (Interface::ALL.into_iter().find(|interface| interface.as_str() == name), index) {
             (Some(interface), Some(index)) => Ok(Self::Gpu(interface, index)),
+            _ if name == "mps" => Err(de::Error::invalid_value(de::Unexpected::Str(&text), &"metal, which PyTorch calls mps")),
             _ => Err(de::Error::invalid_value(de::Unexpected::Str(&text), &DEVICES)),
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// What this system does not answer, as a clause; empty if nothing.
+/// Answers that this system lacks, as a list in words; empty if it has all.
 pub const LACKS: &str = "";
 
 /// Unit of times in `/proc` on every Linux (`USER_HZ`).

@@ -1,4 +1,4 @@
-//! What depends on the operating system. Every function exists for every system; one without an answer returns `None`, and
+//! All that depends on the operating system. Every function exists for every system; one without an answer returns `None`, and
 //! [`LACKS`] says so in words.
 //!
 //! | File | Systems | Means |

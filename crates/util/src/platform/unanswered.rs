@@ -1,6 +1,6 @@
 //! Questions that only Linux answers. [`LACKS`] says so in words.
 
-/// What this system does not answer, as a clause; empty if nothing.
+/// Answers that this system lacks, as a list in words; empty if it has all.
 pub const LACKS: &str = if cfg!(windows) {
     "memory limits of containers and processes, the most memory of this process, free space on disks, the cores to which a \
      process is pinned, traffic of disks and network"

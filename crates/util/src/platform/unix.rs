@@ -1,4 +1,4 @@
-//! What Linux, macOS and other Unix systems share.
+//! Functions that Linux, macOS and other Unix systems share.
 
 use std::ffi::{OsStr, OsString, c_int};
 use std::fs::{DirBuilder, File, FileType, Metadata};
@@ -110,7 +110,7 @@ pub fn kill(process: u32) {
     }
 }
 
-/// Asks a process of ours, by SIGUSR1, where its code is. Returns false if the signal cannot be sent.
+/// Asks a child by SIGUSR1 where its code is. Returns false if the signal cannot be sent.
 pub fn ask_for_place(process: u32) -> bool {
     pid(process).is_some_and(|process| kill_process(process, Signal::USR1).is_ok())
 }
@@ -187,7 +187,7 @@ pub(crate) fn is_device(file: &File) -> bool {
     file.metadata().is_ok_and(|there| there.file_type().is_char_device())
 }
 
-/// Writes bytes at a position of a file, whatever its current position is.
+/// Writes bytes at a position of a file, and leaves its current position alone.
 ///
 /// # Errors
 /// If the file cannot be written.
@@ -195,7 +195,7 @@ pub fn write_all_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
     file.write_all_at(bytes, at)
 }
 
-/// Reads bytes at a position of a file, whatever its current position is.
+/// Reads bytes at a position of a file, and leaves its current position alone.
 ///
 /// # Errors
 /// If the file ends before, or cannot be read.
