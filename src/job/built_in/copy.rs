@@ -39,7 +39,7 @@ impl FolderCopy {
 /// If it can be written nowhere.
 pub(super) fn of(folder: &BuiltInFolder) -> Result<FolderCopy> {
     let mut refused = Vec::new();
-    for place in cache_folder().map(Ok).into_iter().chain(iter::once_with(|| Ok(temporary_folder()?))) {
+    for place in cache_folder().map(Ok).into_iter().chain(iter::once_with(|| temporary_folder().map_err(anyhow::Error::from))) {
         let root = place.map(|place| place.join("builtin").join(fingerprint(folder)));
         match root.and_then(|root| Ok((write(folder, &root)?, root))) {
             Ok((is_written, root)) => return Ok(FolderCopy { root, is_written, refused }),
