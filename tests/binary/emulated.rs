@@ -14,6 +14,7 @@ const PROCESSORS: [(&str, &str); 2] = [("Nehalem", "portable"), ("Haswell", "AVX
 /// Largest relative difference of a gradient's norm: sums are added in another order, and without fused multiplication.
 const TOLERANCE: f64 = 1e-3;
 
+#[expect(clippy::print_stdout, reason = "a test says that it is skipped")]
 fn emulator() -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let named = |folder: PathBuf| ["qemu-x86_64-static", "qemu-x86_64"].map(|name| folder.join(name));

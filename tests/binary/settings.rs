@@ -285,9 +285,8 @@ impl Runs<'_> {
             };
             leaves.iter().filter_map(|key| change(key)).collect()
         };
-        let places: Vec<(&Vec<String>, Vec<(String, String)>)> = std::iter::once((&spec.base, tried(true)))
-            .chain(spec.others.values().map(|overrides| (overrides, tried(false))))
-            .collect();
+        let others = spec.others.values().map(|overrides| (overrides, tried(false)));
+        let places: Vec<_> = std::iter::once((&spec.base, tried(true))).chain(others).collect();
         let found = places.into_par_iter().map(|(place, tried)| (place.clone(), self.ignored_together(place, tried)));
         self.ignored = found.collect();
     }

@@ -58,6 +58,7 @@ impl Session {
     }
 
     /// The shell with a script, in the session's folder, where `trainer` is this program.
+    #[expect(clippy::print_stdout, reason = "--nocapture lists the commands that ran")]
     fn shell(&self, script: &str) -> Command {
         println!("{}: {}", self.page, script.trim());
         let environment = trainer(&[]);
