@@ -4,6 +4,7 @@ use std::fmt;
 
 use anyhow::{Error, Result, anyhow};
 
+use super::built_in::is_built_in;
 use burnish_config::schema::Location;
 
 /// Problems that do not depend on each other.
@@ -32,12 +33,12 @@ impl Problems {
         result.map_err(|error| self.0.push(error.into())).ok()
     }
 
-    /// Keeps a problem for each file that does not exist, unless a problem of this key is known.
+    /// Keeps a problem for each file that does not exist and is not built in, unless a problem of this key is known.
     pub(crate) fn note_missing_files(&mut self, key: &str, files: &[Location]) {
         if self.0.iter().any(|error| error.to_string().contains(&format!("`{key}`"))) {
             return;
         }
-        let missing = files.iter().flat_map(Location::paths).filter(|path| !path.exists());
+        let missing = files.iter().flat_map(Location::paths).filter(|path| !path.exists() && !is_built_in(path));
         self.0.extend(missing.map(|path| anyhow!("{key}: {}: no such file", path.display())));
     }
 

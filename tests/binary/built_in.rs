@@ -57,7 +57,7 @@ const SMALL: &[&str] = &["data.train_batch_size=16", "actor_rollout_ref.actor.pp
 #[test]
 fn the_first_command_needs_nothing_else() {
     let home = EmptyHome::new();
-    let first = home.run(&[FIRST, &["trainer.total_training_steps=2"]].concat());
+    let first = home.run(&[FIRST, SMALL, &["trainer.total_training_steps=2"]].concat());
     assert!(first.contains("data/arithmetic: built in, written to ") && first.contains("step 2/2"), "{first}");
     assert_eq!(first.matches("built in").count(), 1, "{first}");
     let run = "checkpoints/burnish_examples/arithmetic";
@@ -137,7 +137,7 @@ fn recipes_are_built_in_with_their_files() {
     }
     home.run(&["sft", "--config", "calculator/sft", "--dry-run"]);
     let environment = ["--config", "guess/grpo", "actor_rollout_ref.model.path=data/calculator/model", "--dry-run"];
-    home.run(&[&environment[..], &["trainer.device=cpu", "actor_rollout_ref.rollout.multi_turn.format=auto"]].concat());
+    home.run(&[&environment[..], &["trainer.device=cpu", "data.max_prompt_length=192", "data.max_response_length=64"]].concat());
     assert!(home.run(&["run", "recipes/arithmetic/dapo.yaml", "--dry-run"]).contains("nothing was trained"));
     // A copy of a recipe includes its neighbours.
     home.run(&["init", "arithmetic/dapo"]);
@@ -183,8 +183,10 @@ fn a_cache_that_cannot_be_written_is_replaced() {
     let told = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{told}");
     assert!(told.contains("data/arithmetic is built in") && told.contains("set XDG_CACHE_HOME"), "{told}");
+    assert!(!told.contains("no such file"), "{told}");
     // A wrong name is an error as everywhere.
-    let output = home.trainer(&[&dry_run[..], &["data.train_files=data/arithmetic/trian.parquet"]].concat()).output().unwrap();
+    let wrong = ["--config", "arithmetic/first.yaml", "--dry-run", "data.train_files=data/arithmetic/trian.parquet"];
+    let output = home.trainer(&wrong).output().unwrap();
     let told = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.code() == Some(2) && told.contains("data/arithmetic/trian.parquet"), "{told}");
 }
