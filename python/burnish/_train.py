@@ -57,9 +57,14 @@ def train(
     """
     refuse_keywords("train", refused)
     training = start(config, overrides, command=command, cwd=cwd, show=show)
-    for row in training:
-        if on_row is not None:
-            on_row(row)
+    try:
+        for row in training:
+            if on_row is not None:
+                on_row(row)
+    except Interrupted:
+        raise
+    except KeyboardInterrupt:  # in on_row
+        training.interrupt()
     return training.wait()
 
 

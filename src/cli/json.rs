@@ -32,6 +32,10 @@ pub struct Listing {
     pub keys: &'static [&'static str],
 }
 
+/// The keys of a conversion.
+const CONVERSION: &[&str] =
+    &["differences", "edition", "error", "ignored", "library", "missing", "not_supported", "notes", "recipe", "subcommand"];
+
 /// The commands with `--json`.
 pub const LISTINGS: &[Listing] = &[
     Listing { command: "config diff", row: "a setting that differs", keys: &["a", "a_from", "b", "b_from", "key"] },
@@ -42,7 +46,11 @@ pub const LISTINGS: &[Listing] = &[
         keys: &["adapter", "bfloat16", "device", "float16", "float32", "memory", "note", "software", "usable"],
     },
     Listing { command: "fetch", row: "a file or folder in the cache", keys: &["name", "path"] },
+    Listing { command: "from-openrlhf", row: "the conversion", keys: CONVERSION },
+    Listing { command: "from-trl", row: "the conversion", keys: CONVERSION },
+    Listing { command: "from-verl", row: "the conversion", keys: CONVERSION },
     Listing { command: "recipes", row: "a recipe", keys: &["command", "goal", "hardware", "name", "own_data", "prepare"] },
+    Listing { command: "reward check", row: "a response", keys: &["response", "row"] },
     Listing { command: "runs diff", row: "a setting that differs, or a result", keys: &["a", "b", "key", "of"] },
     Listing {
         command: "runs ls",
@@ -126,9 +134,6 @@ pub const NOT_LISTING: &[(&str, &str)] = &[
     ("data", "the parquet files that it writes"),
     ("data select", "the file that it writes"),
     ("export", "the folder that it writes"),
-    ("from-verl", "the recipe, which is YAML"),
-    ("from-trl", "the recipe, which is YAML"),
-    ("from-openrlhf", "the recipe, which is YAML"),
     ("config show", "all settings, as YAML or with `--format json`"),
     ("config schema", "a JSON Schema"),
     ("completions", "a script for a shell"),

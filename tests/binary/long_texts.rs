@@ -41,15 +41,14 @@ fn rows_of_a_file_are_scored_and_refused_whatever_their_length() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
     for word in ["x".repeat(LONG), "文".repeat(LONG / 3)] {
-        let row =
-            json!({"data_source": "openai/gsm8k", "prompt": word, "responses": [word], "reward_model": {"ground_truth": "2"}});
+        let row = json!({"data_source": "openai/gsm8k", "prompt": word, "responses": [word], "turns": {"text": word}, "reward_model": {"ground_truth": "2"}});
         fs::write(path("rows.jsonl"), format!("{row}\n")).unwrap();
         let data = format!("data.path={}", path("rows.jsonl"));
         succeed(trainer(&["eval", &data, &format!("data.output_path={}", path("scores.jsonl"))]));
         // The error of a row is a message with the text.
         for settings in [
             &["eval", &data, "data.data_source_key=prompt"][..],
-            &["eval", &data, "data.response_key=prompt"],
+            &["eval", &data, "data.response_key=turns"],
             &[
                 "generate",
                 "--config",

@@ -3,8 +3,8 @@
 //! with the settings that the table names. This test fails for a new setting without an effect, and for one that is reported as
 //! ignored but changes something.
 //!
-//! Ignored settings are most of them, and change nothing. One run therefore shows all that it ignores; the others have runs of their
-//! own.
+//! Ignored settings are most of them, and change nothing. One run therefore shows all that it ignores; each of the others has its
+//! own run.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,6 +1,6 @@
 //! The configuration of a trainer: a call of `*Config`, or the result of a parser.
 
-use super::model;
+use super::loading::OF_LOADING;
 use super::reading::{Reading, describe};
 use crate::peers::ProgramOption;
 use crate::python::{LibraryCall, PyValue};
@@ -76,7 +76,7 @@ fn loading(reading: &mut Reading, value: &PyValue, line: usize) -> Option<Value>
             let key = key.as_text().unwrap_or_default();
             let is_unset = matches!(value, PyValue::None | PyValue::Option(_))
                 || matches!(value, PyValue::Call(call) if call.name().starts_with("get_"));
-            !model::OF_LOADING.contains(&key) && key != "revision" && !is_unset
+            !OF_LOADING.contains(&key) && key != "revision" && !is_unset
         };
         let left: Vec<(PyValue, PyValue)> = entries.borrow().iter().filter(|entry| counts(entry)).cloned().collect();
         if left.is_empty() {

@@ -2,6 +2,7 @@
 
 mod adapters;
 mod configuration;
+mod loading;
 mod model;
 mod read;
 mod reading;

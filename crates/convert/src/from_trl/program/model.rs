@@ -1,24 +1,11 @@
 //! The model of a trainer: a name, or an object that the script loads.
 
 use super::adapters;
+use super::loading::OF_LOADING;
 use super::reading::{Reading, describe};
 use crate::python::{LibraryCall, PyValue};
 use burnish_hydra::Value;
 use std::rc::Rc;
-
-/// Arguments of a model's configuration that do not change training here.
-pub(super) const OF_LOADING: &[&str] = &[
-    "torch_dtype",
-    "dtype",
-    "attn_implementation",
-    "use_cache",
-    "trust_remote_code",
-    "device_map",
-    "low_cpu_mem_usage",
-    "token",
-    "use_flash_attention_2",
-    "cache_dir",
-];
 
 /// Further arguments of `from_pretrained` that do not change training here.
 const OF_PRETRAINED: &[&str] = &[
