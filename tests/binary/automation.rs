@@ -16,8 +16,9 @@ fn root() -> &'static Path {
 
 /// The rows of a command with `--json`, and its exit code.
 fn rows(words: &[&str], folder: &Path) -> (Vec<Value>, Option<i32>) {
-    let mut command = trainer(words);
-    let output = command.arg("--json").current_dir(folder).output().unwrap();
+    let end = words.iter().position(|word| *word == "--").unwrap_or(words.len());
+    let words = [&words[..end], &["--json"], &words[end..]].concat();
+    let output = trainer(&words).current_dir(folder).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let row = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{words:?}: {error}: {line}"));
     (text.lines().map(row).collect(), output.status.code())
@@ -47,7 +48,7 @@ fn every_listing_prints_rows_with_its_keys() {
         ("devices", (&[][..], 0)),
         ("from-openrlhf", (&["--", "python3", "-m", "openrlhf.cli.train_sft", "--pretrain", "m", "--dataset", "d"][..], 1)),
         ("from-trl", (&["--", "trl", "sft", "--model_name_or_path", "m", "--dataset_name", "d"][..], 1)),
-        ("from-verl", (&["--", "python3", "-m", "verl.trainer.main_ppo", "data.train_files=x.parquet"][..], 0)),
+        ("from-verl", (&["python3 -m verl.trainer.main_ppo data.train_files=x.parquet"][..], 1)),
         ("reward check", (&["gsm8k", "--rows", "rows.jsonl"][..], 0)),
         ("recipes", (&[][..], 0)),
         ("runs diff", (&["a", "b"][..], 0)),
