@@ -43,7 +43,7 @@ fn built() -> [(&'static str, String); 4] {
         ("commit", or(env!("BURNISH_COMMIT"), "unknown: not built in a checkout")),
         ("target", or(env!("BURNISH_TARGET"), "unknown")),
         ("system", platform::system_version()),
-        ("rustc", or(env!("BURNISH_RUSTC"), "unknown")),
+        ("rustc", or(env!("BURNISH_RUSTC").trim_start_matches("rustc "), "unknown")),
     ]
 }
 
