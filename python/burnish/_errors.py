@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, List, Optional
-
-if TYPE_CHECKING:
-    from ._run import Run
+from typing import Any, List, Optional
 
 LOG_LINE = re.compile(r"^\s*(INFO|WARN|DEBUG|TRACE) ")
 LONGEST_TAIL = 20
@@ -15,10 +12,10 @@ LONGEST_TAIL = 20
 class TrainerError(RuntimeError):
     """The program has refused its input (``code`` 2) or failed (another ``code``).
 
-    ``message`` is the program's own; ``run`` is the run that it was working on, if there is one.
+    ``message`` is the program's own; ``run`` is the ``Run`` that it was working on, or ``None``.
     """
 
-    def __init__(self, message: str, code: Optional[int] = None, run: Optional[Run] = None) -> None:
+    def __init__(self, message: str, code: Optional[int] = None, run: Any = None) -> None:
         super().__init__(message)
         self.message = message
         self.code = code
@@ -30,9 +27,9 @@ class TrainerError(RuntimeError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C has ended the training. ``run`` is saved, and the same call resumes it."""
+    """Ctrl-C has ended the training. ``run``, a ``Run``, is saved, and the same call resumes it."""
 
-    def __init__(self, message: str, run: Optional[Run] = None) -> None:
+    def __init__(self, message: str, run: Any = None) -> None:
         super().__init__(message)
         self.message = message
         self.run = run

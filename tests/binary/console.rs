@@ -53,7 +53,7 @@ fn pages_show_what_the_program_prints() {
     for (place, marks) in PAGES {
         let mut found = vec![];
         pages(&root.join(place), &mut found);
-        assert!(!found.is_empty(), "there is no page {place}");
+        assert!(!found.is_empty(), "page {place} is missing");
         for path in found {
             let page = path.strip_prefix(root).unwrap().display().to_string();
             let text = std::fs::read_to_string(&path).unwrap();

@@ -20,8 +20,8 @@ fn emulator() -> Option<PathBuf> {
     let named = |folder: PathBuf| ["qemu-x86_64-static", "qemu-x86_64"].map(|name| folder.join(name));
     let found = env::split_paths(&path).flat_map(named).find(|program| program.is_file());
     if found.is_none() {
-        assert!(env::var_os("BURNISH_REQUIRE_QEMU").is_none(), "BURNISH_REQUIRE_QEMU is set, and there is no qemu-x86_64-static");
-        println!("skipped: there is no qemu-x86_64-static");
+        assert!(env::var_os("BURNISH_REQUIRE_QEMU").is_none(), "BURNISH_REQUIRE_QEMU is set, and qemu-x86_64-static is missing");
+        println!("skipped: qemu-x86_64-static is missing");
     }
     found
 }

@@ -89,7 +89,7 @@ fn installed(folder: &Path) -> (Vec<String>, Vec<String>) {
 #[test]
 fn the_installer_replaces_a_program_only_by_a_whole_one() {
     if Command::new("xz").arg("--version").output().is_err() {
-        eprintln!("there is no xz: the installer is not run");
+        eprintln!("xz is missing: the installer is not run");
         return;
     }
     let (release_folder, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -117,8 +117,8 @@ mod tests {
         let conversation: Transcript = serde_json::from_str(text).unwrap();
         assert_eq!(serde_json::to_value(&conversation).unwrap(), serde_json::from_str::<Value>(text).unwrap());
         assert!(conversation.verdict().is_some_and(|verdict| verdict.is_ok_and(|score| score == 0.25)));
-        let beside = conversation.clone().for_reward_functions();
-        assert!(beside.verdict().is_none() && beside.turn_scores() == [0.25]);
+        let for_rewards = conversation.clone().for_reward_functions();
+        assert!(for_rewards.verdict().is_none() && for_rewards.turn_scores() == [0.25]);
         let failed =
             Transcript { end: EndReason::Failed, extra: Map::from_iter([("fault".to_owned(), json!("lost"))]), ..conversation };
         assert!(failed.for_reward_functions().verdict().is_some_and(|verdict| verdict.is_err()));

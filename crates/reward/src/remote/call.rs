@@ -38,7 +38,7 @@ pub(crate) struct FailedCall {
     pub passes: bool,
 }
 
-/// Creates the client of an HTTP server that users run. As in OpenRLHF's client, there is no proxy. Redirects are not followed,
+/// Creates the client of an HTTP server that users run. As OpenRLHF's client, it uses no proxy. Redirects are not followed,
 /// because they would turn the POST into a GET.
 pub fn client(timeout: Option<Duration>) -> Agent {
     let config = Agent::config_builder()
