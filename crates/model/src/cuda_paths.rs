@@ -1,7 +1,7 @@
 //! Finds the files with which CubeCL compiles CUDA kernels, also in packages of pip and conda.
 //!
 //! CubeCL reads `CUDA_PATH`; without it, it looks into a few toolkit folders. It loads the C++ compiler, libnvrtc, by name. Packages of pip
-//! and conda environments are in none of these places. [`set_cuda_path`] and [`load_libraries`] look there, and [`missing`] says what to
+//! and conda environments are in none of these places. [`set_cuda_path`] and `load_libraries` look there, and [`missing`] says what to
 //! install.
 #![cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the search is tested without the feature"))]
 
@@ -129,7 +129,7 @@ fn load_missing(compiler: Compiler) {
     }
 }
 
-/// Describes what CUDA needs and this machine lacks, and how to install it. Call it after [`load_libraries`].
+/// Describes what CUDA needs and this machine lacks, and how to install it. Call it after `load_libraries`.
 pub fn missing() -> Option<String> {
     if !loads(&DRIVER) {
         return Some(

@@ -2,7 +2,7 @@
 //! tokens and their log-probabilities leave the device.
 //!
 //! The host's `sample` (burnish-engine) is the reference. Penalties, biases and forbidden tokens come as a
-//! list of changes of logits. Thresholds and tokens are found by [`choose`](super::choose).
+//! list of changes of logits. Thresholds and tokens are found by `choose`.
 
 use burn::backend::Cube;
 use burn::tensor::{DType, Tensor};
