@@ -61,7 +61,7 @@ fn select(args: &SelectArgs) -> Result<()> {
         ("reward_template", args.reward_template.is_some()),
         ("normalize_reward", args.normalize_reward),
     ];
-    if let Some((name, _)) = given.iter().find(|(name, is_given)| *is_given && !kind.reads.contains(name)) {
+    if let Some((name, _)) = given.iter().find(|(name, is_set)| *is_set && !kind.reads.contains(name)) {
         bail!("--{}: `{}` does not read it", name.replace('_', "-"), kind.name);
     }
     let number = |name: &str, value: Option<f64>, least: f64| match value {

@@ -127,7 +127,7 @@ fn set_up(args: &ServeArgs) -> Result<(ModelServer, std::net::SocketAddr)> {
         },
         max_model_len: args.max_model_len.map(NonZeroUsize::get),
         longest_key: "--max-model-len",
-        most_answers: args.max_answers.get(),
+        max_answers: args.max_answers.get(),
         device: args.device,
         dtype: args.dtype,
         device_keys: ("--device", "--dtype"),
@@ -146,7 +146,7 @@ fn set_up(args: &ServeArgs) -> Result<(ModelServer, std::net::SocketAddr)> {
             max_model_len: args.max_model_len.map(NonZeroUsize::get),
             enforce_eager: args.enforce_eager,
         },
-        most_waiting: args.max_waiting.get(),
+        max_waiting: args.max_waiting.get(),
         kept_conversations: args.kept_conversations,
         recorded_tokens: args.recorded_tokens,
     })?;

@@ -28,8 +28,8 @@ pub struct Context {
 
 impl Context {
     /// Returns true on all ranks if one of them was asked to stop. Collective.
-    pub(crate) fn asked_to_stop(&self) -> bool {
-        self.ranks.any(self.interrupt.asked())
+    pub(crate) fn stop_requested(&self) -> bool {
+        self.ranks.any(self.interrupt.is_requested())
     }
 
     /// Abandons a step that has not updated anything yet; the run loop catches the error. Collective.
@@ -37,7 +37,7 @@ impl Context {
     /// # Errors
     /// [`Interrupted`], if the run was asked to stop.
     pub(crate) fn check_interrupt(&self) -> Result<()> {
-        if self.asked_to_stop() { Err(Interrupted::unfinished().into()) } else { Ok(()) }
+        if self.stop_requested() { Err(Interrupted::unfinished().into()) } else { Ok(()) }
     }
 
     pub fn total_steps(&self) -> u64 {

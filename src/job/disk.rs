@@ -31,7 +31,7 @@ impl DiskPlan {
             Some(Frequency::Steps(steps)) => settings.total_steps.div_ceil(steps.get()),
             Some(Frequency::AfterEachEpoch) => epochs(),
         };
-        let due = settings.max_to_keep.map_or(due, |most| due.min(most as u64));
+        let due = settings.max_to_keep.map_or(due, |max| due.min(max as u64));
         let has_best = validates && (settings.saves_best || settings.watched.metric.is_some());
         let kept = match (due, has_best) {
             (0, _) => "none is saved, unless the run is interrupted (trainer.save_freq=null)".to_owned(),

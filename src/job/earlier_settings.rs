@@ -16,7 +16,7 @@ const PATIENCE: &str = "trainer.early_stopping_patience";
 /// Unset, this is the date of the first start.
 const DATE: &str = "data.chat_template_date";
 /// Largest number of differences in a message.
-const MOST_NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// An earlier run in a folder.
 pub(super) struct Earlier {
@@ -54,9 +54,9 @@ impl Earlier {
         if differences.is_empty() || self.asks_for_more(tree) && !is_other() {
             return None;
         }
-        let more = differences.len().saturating_sub(MOST_NAMED);
+        let more = differences.len().saturating_sub(MAX_NAMED);
         let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-        let named: Vec<String> = differences.into_iter().take(MOST_NAMED).collect();
+        let named: Vec<String> = differences.into_iter().take(MAX_NAMED).collect();
         Some(format!("its settings differ: {}{more}", named.join(", ")))
     }
 

@@ -44,7 +44,7 @@ const TOKEN: ElementCount = 4;
 const COLUMNS: ElementCount = 8;
 
 /// Maximum number of parameters whose sharding among ranks is computed exactly. More, which no model has, are divided evenly.
-const MOST_COUNTED: ElementCount = 1 << 20;
+const MAX_COUNTED: ElementCount = 1 << 20;
 
 /// An example name of some parameters, their shape, and their number.
 type ParameterShape = (&'static str, Vec<usize>, ElementCount);
@@ -104,7 +104,7 @@ impl MemoryEstimate {
         let of = |(name, shape, count): &ParameterShape| count * optimizer.state_bytes(Parameter { name, shape }) as ElementCount;
         let all: ElementCount = shapes.iter().map(of).sum();
         self.saved = self.trained * BYTES + all;
-        let bytes = if ranks > 1 && parameters <= MOST_COUNTED {
+        let bytes = if ranks > 1 && parameters <= MAX_COUNTED {
             optimizer.state_bytes_of_a_rank(self.each(&shapes), ranks) as ElementCount
         } else {
             all.div_ceil(ranks as ElementCount)
@@ -219,13 +219,13 @@ impl MemoryEstimate {
     /// Returns what this machine lacks, in words; `None` if the run would fit. Not an error, because a dry run may plan for
     /// another machine. Does not check a GPU, whose memory is unknown here.
     pub fn lack(&self) -> Option<String> {
-        let most = memory().filter(|_| self.on_cpu)?;
+        let max = memory().filter(|_| self.on_cpu)?;
         let ((peak, phase), held) = (self.peak(), self.local_ranks * total(&self.held));
         let peak = self.local_ranks * peak;
-        let this = format!("this machine has {}", amount(most));
+        let this = format!("this machine has {}", amount(max));
         match () {
-            () if held > most => Some(format!("{this}: it would refuse this run, which holds {} throughout", amount(held))),
-            () if peak > most => Some(format!("{this}: this run would need {}, in: {phase}", amount(peak))),
+            () if held > max => Some(format!("{this}: it would refuse this run, which holds {} throughout", amount(held))),
+            () if peak > max => Some(format!("{this}: this run would need {}, in: {phase}", amount(peak))),
             () => None,
         }
     }

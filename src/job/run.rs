@@ -64,7 +64,7 @@ impl<P: Pipeline> Run<P> {
         let last = if self.at.settings.val_only { self.at.step } else { self.at.total_steps() };
         let mut save_time = None;
         while self.at.step < last && !self.at.stops_early() {
-            if self.at.asked_to_stop() {
+            if self.at.stop_requested() {
                 return self.stop();
             }
             let before = self.state();

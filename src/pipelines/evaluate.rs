@@ -126,10 +126,10 @@ pub(super) fn read_responses<T>(mut loaded: Loaded<EvalConfig>, then: impl FnOnc
     let files = data.path.paths();
     let mut required = vec![data.response_key.as_str()];
     // A conversation may come with its score; its row then needs nothing.
-    let all_are_asked = !has_conversations(&files);
+    let all_need_scores = !has_conversations(&files);
     // Columns that a setting names must exist, even if no scorer reads them.
-    required.extend(source.filter(|source| (needs.data_source && all_are_asked) || *source != "data_source"));
-    required.extend(truth.required(needs.ground_truth && all_are_asked));
+    required.extend(source.filter(|source| (needs.data_source && all_need_scores) || *source != "data_source"));
+    required.extend(truth.required(needs.ground_truth && all_need_scores));
     let some = [data.prompt_key.as_str(), "extra_info", MESSAGES];
     let some: Vec<&str> = source.into_iter().chain(truth.columns()).chain(some).collect();
     let mut settings = vec![("data.response_key", data.response_key.as_str()), truth.setting()];
@@ -152,17 +152,17 @@ pub(super) fn read_responses<T>(mut loaded: Loaded<EvalConfig>, then: impl FnOnc
         let known = |(row, answered): (&Row, &Answered)| {
             burnish_reward::find(answered.data_source).map(drop).with_context(|| row.place())
         };
-        rows.iter().zip(&answered).filter(|(_, answered)| answered.is_asked()).try_for_each(known)?;
+        rows.iter().zip(&answered).filter(|(_, answered)| answered.needs_scores()).try_for_each(known)?;
     }
-    let sources = answered.iter().filter(|row| row.is_asked()).map(|row| row.data_source).collect();
+    let sources = answered.iter().filter(|row| row.needs_scores()).map(|row| row.data_source).collect();
     let rewards = rewards.rewards(&sources)?;
     let failure = |(row, answered): (&Row, &Answered)| rewards.check(&answered.row()).err().map(|error| (row.place(), error));
-    let asked = rows.par_iter().zip(&answered).filter(|(_, answered)| answered.is_asked());
-    check_rows(&rewards, asked.map(failure).collect())?;
-    let asked = || answered.iter().filter(|row| row.is_asked());
-    let known = asked().filter(|row| !row.prompt_text.is_empty());
+    let unscored = rows.par_iter().zip(&answered).filter(|(_, answered)| answered.needs_scores());
+    check_rows(&rewards, unscored.map(failure).collect())?;
+    let unscored = || answered.iter().filter(|row| row.needs_scores());
+    let known = unscored().filter(|row| !row.prompt_text.is_empty());
     warn_of_prefilled(&rewards, known.map(|row| (row.data_source, row.prompt_text.as_str())));
-    let reads_prompt = needs.prompt_text || asked().any(|row| rewards.tagged(row.data_source).next().is_some());
+    let reads_prompt = needs.prompt_text || unscored().any(|row| rewards.tagged(row.data_source).next().is_some());
     let options: Vec<UnusedOption> = [
         (!reads_prompt, "data.tokenizer", "no reward function reads the prompt as text"),
         (!reads_prompt && !needs.columns, "data.prompt_key", "no reward function reads the prompt"),
@@ -304,7 +304,7 @@ impl Reading<'_> {
 
 impl Answered<'_> {
     /// Returns true if reward functions score a response of the row.
-    fn is_asked(&self) -> bool {
+    fn needs_scores(&self) -> bool {
         !are_settled(&self.conversations)
     }
 

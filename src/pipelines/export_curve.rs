@@ -9,8 +9,8 @@ use burnish_util::json_number::from_value;
 use burnish_util::jsonl::lines;
 
 /// The maximum columns and rows of the table.
-const MOST_METRICS: usize = 4;
-const MOST_ROWS: usize = 12;
+const MAX_METRICS: usize = 4;
+const MAX_ROWS: usize = 12;
 
 /// The validations of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -35,7 +35,7 @@ impl Curve {
         let validated: Vec<Row> = validated.collect();
         let mut names: Vec<String> = Vec::new();
         for name in validated.iter().flat_map(|row| row.data.keys()).filter(|name| is_main(name)) {
-            if names.len() < MOST_METRICS && !names.contains(name) {
+            if names.len() < MAX_METRICS && !names.contains(name) {
                 names.push(name.clone());
             }
         }
@@ -52,8 +52,8 @@ impl Curve {
     pub(crate) fn to_table(&self) -> String {
         let names: Vec<String> = self.metrics.iter().map(|name| format!("`{name}`")).collect();
         let head = format!("| Step | {} |\n|---|{}\n", names.join(" | "), "---|".repeat(names.len()));
-        let (all, most) = (self.rows.len(), self.rows.len().min(MOST_ROWS));
-        let chosen = (0..most).map(|i| if most > 1 { i * (all - 1) / (most - 1) } else { 0 });
+        let (all, max) = (self.rows.len(), self.rows.len().min(MAX_ROWS));
+        let chosen = (0..max).map(|i| if max > 1 { i * (all - 1) / (max - 1) } else { 0 });
         let cell = |value: &Option<f64>| value.map_or_else(|| "–".to_owned(), rounded);
         let row = |(step, values): &(u64, Vec<Option<f64>>)| {
             format!("| {step} | {} |\n", values.iter().map(cell).collect::<Vec<_>>().join(" | "))

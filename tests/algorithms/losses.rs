@@ -64,9 +64,9 @@ fn golden_policy_losses() {
                 .with("kl_cov_ratio", 0.2)
                 .with("dro_beta", 0.3);
             let is_weights = setting(key, "rollout_is_weights").unwrap().strip_prefix("token,").map(|threshold| {
-                let most: f32 = threshold.parse().unwrap();
+                let max: f32 = threshold.parse().unwrap();
                 let ratio = old.iter().zip(&rollout).zip(&case.mask);
-                ratio.map(|((o, r), m)| (o - r).exp().min(most) * m).collect::<Vec<f32>>()
+                ratio.map(|((o, r), m)| (o - r).exp().min(max) * m).collect::<Vec<f32>>()
             });
             let weights = token_weights(mode, &case.offsets, &case.mask, case.rows(), None, case.width());
             let objective = objective(policy_loss, options);

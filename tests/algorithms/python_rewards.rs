@@ -380,10 +380,10 @@ fn scores_do_not_depend_on_which_worker_gives_them() {
     let run = |num_workers: usize| {
         let pool = file.start(DEFAULT, PoolOptions { num_workers, ..options() }).unwrap();
         let pool = &pool;
-        let asked = (0..24).map(|index| move || score(pool, &format!("response {}", index % 8)).unwrap().score.unwrap());
+        let scored = (0..24).map(|index| move || score(pool, &format!("response {}", index % 8)).unwrap().score.unwrap());
         thread::scope(|scope| {
-            let asked: Vec<_> = asked.map(|ask| scope.spawn(ask)).collect();
-            asked.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<f32>>()
+            let scored: Vec<_> = scored.map(|ask| scope.spawn(ask)).collect();
+            scored.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<f32>>()
         })
     };
     let alone = run(1);
@@ -403,14 +403,14 @@ fn code_of_ours_takes_and_returns_json() {
 
 #[test]
 fn an_interruption_is_heard_while_a_call_hangs() {
-    let asked = Interrupt::default();
+    let interrupt = Interrupt::default();
     let file = File::new(RUNS_CODE);
-    let pool = file.start(DEFAULT, PoolOptions { interrupt: asked.clone(), ..options() }).unwrap();
+    let pool = file.start(DEFAULT, PoolOptions { interrupt: interrupt.clone(), ..options() }).unwrap();
     let started = Instant::now();
     thread::scope(|scope| {
         let hanging: Vec<_> = (0..2).map(|_| scope.spawn(|| score(&pool, "time.sleep(60)").unwrap_err())).collect();
         thread::sleep(Duration::from_millis(100));
-        asked.ask();
+        interrupt.ask();
         for thread in hanging {
             assert!(thread.join().unwrap().downcast_ref::<Interrupted>().is_some());
         }

@@ -208,10 +208,10 @@ fn golden_reward_functions_match_trl() {
     }
     for case in shaping("repetition_penalty") {
         let ids = list(&case["ids"], |id| id.as_u64().unwrap() as u32);
-        let (size, most) = (case["ngram_size"].as_u64().unwrap() as usize, case["max_penalty"].as_f64().unwrap());
-        let ours = repetition_penalty::penalty(&ids, size, most);
+        let (size, max) = (case["ngram_size"].as_u64().unwrap() as usize, case["max_penalty"].as_f64().unwrap());
+        let ours = repetition_penalty::penalty(&ids, size, max);
         assert_close("repetition", &[Some(ours)], &Value::from(vec![case["result"].clone()]), 1e-12);
-        if (size, most) == (3, -1.0) {
+        if (size, max) == (3, -1.0) {
             assert_eq!(score("", &ids)[1].reward, Some(f64::from(ours as f32)), "{ids:?}");
         }
     }

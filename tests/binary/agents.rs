@@ -153,18 +153,18 @@ fn what_nobody_asks_for_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let tools = "actor_rollout_ref.rollout.multi_turn.tool_config_path=tests/data/agents/calculator.yaml";
     let named = "actor_rollout_ref.rollout.multi_turn.tool_config_path=tests/data/agents/verl_tools.yaml";
-    let asked = "actor_rollout_ref.rollout.agent.default_agent_loop=tool_agent";
+    let tool_agent = "actor_rollout_ref.rollout.agent.default_agent_loop=tool_agent";
     for (settings, message) in [
         (&[tools][..], "no row asks for it"),
         (
             &[
-                asked,
+                tool_agent,
                 "actor_rollout_ref.rollout.agent.functions_path=no/such.py",
                 "actor_rollout_ref.rollout.agent.functions=[f]",
             ],
             "no/such.py",
         ),
-        (&[asked, named], "verl_tools.yaml"),
+        (&[tool_agent, named], "verl_tools.yaml"),
         (&["actor_rollout_ref.rollout.agent.default_agent_loop=server_agent"], "agent.server.path=FILE"),
         (&["actor_rollout_ref.rollout.agent.server.path=tests/data/agents/program.py"], "is read by server_agent"),
         (

@@ -19,13 +19,13 @@ fn started(mut command: Command, input: &str) -> Child {
     child
 }
 
-fn asked(args: &[&str], input: &str) -> Output {
+fn chat(args: &[&str], input: &str) -> Output {
     started(trainer(&[&["chat"], args].concat()), input).wait_with_output().unwrap()
 }
 
 /// Returns what a chat prints to standard output in a pipe.
 fn answer(args: &[&str], input: &str) -> String {
-    let output = asked(args, input);
+    let output = chat(args, input);
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
@@ -80,19 +80,19 @@ fn mistakes_are_named() {
         (&[MODEL, "--tools", missing.to_str().unwrap()], "x", "none"),
         (&[MODEL, "rollout.multi_turn.interaction_config_path=x.yaml"], "x", "you are the user"),
     ] {
-        let output = asked(args, input);
+        let output = chat(args, input);
         let messages = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{args:?}: {messages}");
         assert!(messages.contains(part) && output.stdout.is_empty(), "{args:?}: {messages}");
     }
-    let empty = asked(&[MODEL], "");
+    let empty = chat(&[MODEL], "");
     assert!(empty.status.code() == Some(2) && String::from_utf8_lossy(&empty.stderr).contains("standard input is empty"));
 }
 
 /// A model trained to use a calculator calls it; in a pipe, the call and its result are notes on standard error.
 #[test]
 fn tools_are_called() {
-    let output = asked(&["data/calculator/model", "--tools", "data/calculator/tools.yaml"], "12 * 34");
+    let output = chat(&["data/calculator/model", "--tools", "data/calculator/tools.yaml"], "12 * 34");
     let [messages, notes] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
     assert!(output.status.success() && notes.contains("→ calculator({\"expression\": ") && notes.contains("\n← "), "{notes}");
     assert!(

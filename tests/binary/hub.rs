@@ -161,9 +161,9 @@ fn downloads_survive_what_goes_wrong_and_nothing_wrong_is_kept() {
         faults.iter().for_each(|(path, fault)| server.fault(path, *fault));
         let found = model(&hub(&server, home.path(), &wait), "burnish/tiny").unwrap_or_else(|error| panic!("{label}: {error}"));
         assert_eq!(fs::read(found.paths[0].join("model.safetensors")).unwrap(), weights, "{label}");
-        let asked = server.requests();
-        let asked: Vec<_> = asked.iter().filter(|request| request.at_cdn).map(|request| request.range.as_deref()).collect();
-        assert_eq!(asked, ranges, "{label}");
+        let requests = server.requests();
+        let requests: Vec<_> = requests.iter().filter(|request| request.at_cdn).map(|request| request.range.as_deref()).collect();
+        assert_eq!(requests, ranges, "{label}");
         let left = burnish::util::fs::files_under(home.path()).unwrap();
         assert!(left.iter().all(|path| !path.to_string_lossy().ends_with(".incomplete")), "{label}: {left:?}");
     }
@@ -185,8 +185,8 @@ fn downloads_survive_what_goes_wrong_and_nothing_wrong_is_kept() {
         fs::write(blobs.join(format!("{digits}.incomplete")), part).unwrap();
         let found = model(&hub(&server, home.path(), &[]), "burnish/tiny").unwrap();
         assert_eq!(fs::read(found.paths[0].join("model.safetensors")).unwrap(), weights);
-        let asked = server.requests();
-        let last = asked.iter().rfind(|request| request.at_cdn).and_then(|request| request.range.clone());
+        let requests = server.requests();
+        let last = requests.iter().rfind(|request| request.at_cdn).and_then(|request| request.range.clone());
         assert_eq!(last.as_deref(), range, "{} bytes", part.len());
     }
     // A file damaged in the cache is downloaded again.

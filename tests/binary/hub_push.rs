@@ -60,7 +60,7 @@ fn a_model_is_pushed_through_faults_and_read_by_others() {
     assert!(shown.contains(&format!("{}/org/little: 5 files in commit", server.address)), "{shown}");
     assert!(shown.contains("status 500: a fault of the test; trying again in 0.5 s"), "{shown}");
     assert_eq!(pushed(&server, "org/little", "main"), files_of(Path::new(&exported)));
-    assert_eq!(server.asked("PUT /store/"), 2, "one was cut off");
+    assert_eq!(server.requests_of("PUT /store/"), 2, "one was cut off");
     let repo = server.store().repos["org/little"].clone();
     assert_eq!((repo.private, &repo.branches["main"].0), (false, &vec!["initial commit".to_owned(), "Two steps".to_owned()]));
     assert!(repo.branches["main"].1["model.safetensors"].large && !repo.branches["main"].1["config.json"].large);
@@ -109,7 +109,7 @@ fn a_model_is_pushed_through_faults_and_read_by_others() {
     assert!(shown.contains("/tester/mine/tree/dev: 5 files"), "{shown}");
     assert_eq!(pushed(&server, "tester/mine", "dev"), files_of(Path::new(&exported)));
     assert_eq!(pushed(&server, "tester/mine", "main"), []);
-    assert!(server.store().repos["tester/mine"].private && server.asked("POST /complete/") == 1);
+    assert!(server.store().repos["tester/mine"].private && server.requests_of("POST /complete/") == 1);
     println!("{}", check_by_the_hubs_own_client(&server, folder.path(), Path::new(&exported)));
 }
 

@@ -102,8 +102,8 @@ impl HubServer {
     }
 
     /// The number of requests whose line contains a text.
-    pub fn asked(&self, line: &str) -> usize {
-        self.store().requests.iter().filter(|(asked, _)| asked.contains(line)).count()
+    pub fn requests_of(&self, line: &str) -> usize {
+        self.store().requests.iter().filter(|(request, _)| request.contains(line)).count()
     }
 }
 

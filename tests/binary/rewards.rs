@@ -43,9 +43,9 @@ fn every_way_to_ask_the_same_rule_gives_the_same_run() {
     ] {
         let (function, manager) =
             (format!("custom_reward_function.name={name}"), format!("reward_model.reward_manager={manager}"));
-        let asked = run(name, &[&path, &function, &manager]);
-        assert_eq!(learned(&asked), learned(&native), "{name}");
-        let calls = rows(&asked)[0].1[&format!("reward/{name}/calls")].as_f64();
+        let requested = run(name, &[&path, &function, &manager]);
+        assert_eq!(learned(&requested), learned(&native), "{name}");
+        let calls = rows(&requested)[0].1[&format!("reward/{name}/calls")].as_f64();
         assert_eq!(calls, Some(if ["batch", "trl"].contains(&name) { 1.0 } else { 32.0 }), "{name}");
     }
     // The number of concurrent calls and the composition of the row do not matter either.

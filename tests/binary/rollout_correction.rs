@@ -52,7 +52,7 @@ fn rollout_correction_and_the_overlong_penalty_report_what_they_do() {
         number(&last_step(folder.path(), name, &[&one_update[..], &weights].concat()), "actor/grad_norm")
     };
     let [whole, half] =
-        ["2", "0.5"].map(|most| weighted(most, &format!("algorithm.rollout_correction.rollout_is_threshold={most}")));
+        ["2", "0.5"].map(|max| weighted(max, &format!("algorithm.rollout_correction.rollout_is_threshold={max}")));
     assert!((half / whole - 0.5).abs() < 1e-4, "{half} of {whole}");
 
     let far = last_step(

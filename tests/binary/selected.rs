@@ -27,8 +27,8 @@ fn scored(folder: &Path) -> (PathBuf, PathBuf) {
     let at = |name: &str| folder.join(name);
     let row = |i: usize| {
         let shots = [json!({"role": "user", "content": "1*1="}), json!({"role": "assistant", "content": "1"})];
-        let asked = json!({"role": "user", "content": format!("6*7={}", "?".repeat(i))});
-        let prompt: Vec<Value> = if i == 2 { shots.into_iter().chain([asked]).collect() } else { vec![asked] };
+        let question = json!({"role": "user", "content": format!("6*7={}", "?".repeat(i))});
+        let prompt: Vec<Value> = if i == 2 { shots.into_iter().chain([question]).collect() } else { vec![question] };
         json!({"data_source": "burnish/calculator", "prompt": prompt, "reward_model": {"ground_truth": "42"}})
     };
     std::fs::write(at("rows.jsonl"), (0..3).map(|i| format!("{}\n", row(i))).collect::<String>()).unwrap();

@@ -14,7 +14,7 @@ fn judge() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}/v1", listener.local_addr().unwrap());
     thread::spawn(move || {
-        let mut asked = 0;
+        let mut requests = 0;
         for mut stream in listener.incoming().flatten() {
             let mut reader = BufReader::new(stream.try_clone().unwrap());
             let (mut length, mut line, mut key) = (0, String::new(), false);
@@ -36,8 +36,8 @@ fn judge() -> String {
             } else {
                 "1"
             };
-            asked += 1;
-            let status = match (key, asked) {
+            requests += 1;
+            let status = match (key, requests) {
                 (false, _) => 401,
                 // A transient error.
                 (true, 1) => 503,

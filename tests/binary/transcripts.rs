@@ -261,7 +261,7 @@ fn check(label: &str, folder: &Path, case: &Case, ends: &mut BTreeSet<String>) {
     let rollouts = lines(&folder.join("rollouts/1.jsonl"));
     let received = lines(&folder.join("heard.jsonl"));
     assert_eq!((samples.len(), rollouts.len()), (32, 32), "{label}");
-    let (mut asked, mut prompts, mut completions) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut conversations, mut prompts, mut completions) = (Vec::new(), Vec::new(), Vec::new());
     for (sample, rollout) in samples.iter().zip(&rollouts) {
         assert_eq!(sample["response"], rollout["output"], "{label}");
         let mut prompt = Value::Null;
@@ -279,20 +279,20 @@ fn check(label: &str, folder: &Path, case: &Case, ends: &mut BTreeSet<String>) {
                 continue;
             }
         }
-        asked.push((sample, rollout));
+        conversations.push((sample, rollout));
         prompts.push(prompt);
         completions.push(completion);
     }
     let of = |style: &str| received.iter().filter(|one| one[0] == style).map(|one| one[1].clone()).collect::<Vec<Value>>();
-    let verl = asked.iter().map(|(_, rollout)| json!({"text": rollout["output"], "messages": rollout["messages"]}));
+    let verl = conversations.iter().map(|(_, rollout)| json!({"text": rollout["output"], "messages": rollout["messages"]}));
     assert_eq!(sorted(of("verl")), sorted(verl.collect()), "{label}");
     let query = |(sample, _): &(&Value, &Value)| {
         let response: String = list(&sample["tokens"]).iter().filter_map(Value::as_str).collect();
         json!({"query": format!("{}{response}", sample["prompt"].as_str().unwrap()), "prompt": sample["prompt"]})
     };
-    assert_eq!(sorted(of("openrlhf")), sorted(asked.iter().map(query).collect()), "{label}");
+    assert_eq!(sorted(of("openrlhf")), sorted(conversations.iter().map(query).collect()), "{label}");
     let trl = of("trl");
-    assert_eq!(trl.len(), usize::from(!asked.is_empty()), "{label}");
+    assert_eq!(trl.len(), usize::from(!conversations.is_empty()), "{label}");
     if let Some(trl) = trl.first() {
         assert_eq!(list(&trl["completions"]), completions, "{label}");
         // Like in TRL, with the environment's addition to the last message.
@@ -301,7 +301,12 @@ fn check(label: &str, folder: &Path, case: &Case, ends: &mut BTreeSet<String>) {
             assert!(given.to_string().contains(&format!("{added}\"}}")), "{label}: {given}");
             assert!(!case.is_conversation || *given == read, "{label}: {given}");
         }
-        assert!(list(&trl["ids"]).iter().zip(&asked).all(|(ids, (sample, _))| list(ids).len() == list(&sample["tokens"]).len()));
+        assert!(
+            list(&trl["ids"])
+                .iter()
+                .zip(&conversations)
+                .all(|(ids, (sample, _))| list(ids).len() == list(&sample["tokens"]).len())
+        );
     }
 }
 

@@ -89,8 +89,8 @@ fn the_temperature_decides_whether_validation_samples() {
     let (sampled, messages) = validated("sampled", &["n=4", "temperature=1"]);
     assert!(number(&sampled, "best@4/mean") > number(&sampled, "mean@4"), "{sampled:?}");
     assert!(messages.contains("val_kwargs.do_sample=false has no effect with temperature=1"), "{messages}");
-    let (asked, messages) = validated("asked", &["n=4", "temperature=1", "do_sample=true"]);
-    assert!(asked == sampled && !messages.contains("val_kwargs."), "{messages}");
+    let (requested, messages) = validated("asked", &["n=4", "temperature=1", "do_sample=true"]);
+    assert!(requested == sampled && !messages.contains("val_kwargs."), "{messages}");
 
     let (one, messages) = validated("one", &["n=1"]);
     assert!(!messages.contains("val_kwargs."), "{messages}");

@@ -80,9 +80,9 @@ pub fn scorers() -> Target {
             let truths: [Value; 4] = ["\\frac{1}{2}".into(), "7".into(), "x^2+1".into(), json!({"target": ["Paris"]})];
             for truth in &truths {
                 let scored = SCORERS.iter().map(|scorer| (scorer.run, Vec::new()));
-                let asked =
+                let requested =
                     FUNCTIONS.iter().map(|function| (function.run, function.settings(&Default::default()).unwrap_or_default()));
-                for (run, settings) in scored.chain(asked) {
+                for (run, settings) in scored.chain(requested) {
                     let input = ScoreInput {
                         data_source: "openai/gsm8k",
                         solution: &text,

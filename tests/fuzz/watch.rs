@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 pub const LONGEST: Duration = Duration::from_secs(60);
 
 /// Maximum memory of this process in bytes, with all its targets at once.
-pub const MOST_MEMORY: u64 = 6 << 30;
+pub const MAX_MEMORY: u64 = 6 << 30;
 
 pub struct Watch {
     path: PathBuf,
@@ -30,7 +30,7 @@ impl Watch {
                 let took = since.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
                 drop(since);
                 let fault = match memory() {
-                    memory if memory > MOST_MEMORY => format!("the process has {} MiB", memory >> 20),
+                    memory if memory > MAX_MEMORY => format!("the process has {} MiB", memory >> 20),
                     _ if took > LONGEST => format!("an input takes longer than {} s", LONGEST.as_secs()),
                     _ => {
                         thread::sleep(Duration::from_millis(50));

@@ -129,10 +129,10 @@ struct Over(Vec<String>);
 
 impl Over {
     fn hold(&mut self, label: &str, count: u64) {
-        let (_, most) = BUDGETS.iter().find(|(name, _)| *name == label).unwrap_or_else(|| panic!("no budget for {label}"));
-        println!("{label:<60} | {count:>5} of {most}");
-        if count > *most {
-            self.0.push(format!("{label}: {count}, of {most}"));
+        let (_, max) = BUDGETS.iter().find(|(name, _)| *name == label).unwrap_or_else(|| panic!("no budget for {label}"));
+        println!("{label:<60} | {count:>5} of {max}");
+        if count > *max {
+            self.0.push(format!("{label}: {count}, of {max}"));
         }
     }
 
@@ -189,10 +189,10 @@ fn decoding(device: &Device, over: &mut Over) {
     // Every upload is allocated first: with the number of keys only the block table grows.
     for (rows, (short, long)) in [(ROWS[0], (&steps[0], &steps[2])), (ROWS[1], (&steps[1], &steps[3]))] {
         let table = 8 * rows * (KEYS[1] - KEYS[0]).div_ceil(16);
-        let most = short.bytes + table as i64 + short.bytes / 100;
-        if long.bytes > most || long.uploads() > short.uploads() {
+        let max = short.bytes + table as i64 + short.bytes / 100;
+        if long.bytes > max || long.uploads() > short.uploads() {
             over.0.push(format!(
-                "{rows} rows: {} bytes and {} uploads at {} keys, {} and {} at {}: more than {most} bytes, or more uploads",
+                "{rows} rows: {} bytes and {} uploads at {} keys, {} and {} at {}: more than {max} bytes, or more uploads",
                 long.bytes,
                 long.uploads(),
                 KEYS[1],

@@ -78,7 +78,7 @@ impl AgentLoop for Scripted {
             finish: Finish::Stop,
             end: EndReason::Answer,
             messages: Vec::new(),
-            asked: 0,
+            prompt_messages: 0,
             tools: vec![],
             tokens_only: false,
             assistant_turns: self.turns,

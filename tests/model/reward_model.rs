@@ -66,11 +66,11 @@ fn golden_scores_whatever_is_cut_off() {
         assert_eq!(whole.cut, None);
 
         // An input longer than max_length is read up to this length, whether it ends in the response or in the prompt.
-        for most in [6, 2] {
-            let verdict = judge(&model(Some(most)), &texts).unwrap();
-            let shortened: Vec<Vec<u32>> = texts.iter().map(|ids| ids[..most.min(ids.len())].to_vec()).collect();
+        for max in [6, 2] {
+            let verdict = judge(&model(Some(max)), &texts).unwrap();
+            let shortened: Vec<Vec<u32>> = texts.iter().map(|ids| ids[..max.min(ids.len())].to_vec()).collect();
             close(&verdict.scores, &judge(&model(None), &shortened).unwrap().scores, 1e-5);
-            assert_eq!(verdict.cut.unwrap(), texts.iter().map(|ids| ids.len() > most).collect::<Vec<_>>());
+            assert_eq!(verdict.cut.unwrap(), texts.iter().map(|ids| ids.len() > max).collect::<Vec<_>>());
         }
         let mut strict = model(None);
         strict.reading.positions = texts[2].len() - 1;

@@ -31,11 +31,11 @@ fn reference(logits: &[f32], sampling: &Sampling, changes: LogitChanges) -> (Vec
         *logit -= if count > 0 { f64::from(sampling.presence_penalty) } else { 0.0 };
     }
     let p: Vec<f64> = softmax(&x).into_iter().map(f64::exp).collect();
-    let most = p.iter().copied().fold(0.0, f64::max);
+    let largest = p.iter().copied().fold(0.0, f64::max);
     if sampling.temperature <= 0.0 {
-        return (vec![(p.iter().position(|p| *p == most).unwrap(), 1.0)], own, p);
+        return (vec![(p.iter().position(|p| *p == largest).unwrap(), 1.0)], own, p);
     }
-    let mut kept: Vec<usize> = (0..p.len()).filter(|&i| p[i] > 0.0 && p[i] >= f64::from(sampling.min_p) * most).collect();
+    let mut kept: Vec<usize> = (0..p.len()).filter(|&i| p[i] > 0.0 && p[i] >= f64::from(sampling.min_p) * largest).collect();
     let sorted = |kept: &mut Vec<usize>| kept.sort_by(|a, b| p[*b].total_cmp(&p[*a]).then(a.cmp(b)));
     if sampling.top_k > 0 && sampling.top_k < kept.len() {
         sorted(&mut kept);

@@ -12,7 +12,7 @@ use burnish_rollout::{Arrival, Response, Sampling, TurnRequest, Turns};
 use burnish_util::rng::Stream;
 
 /// The limit of conversations that wait for tools at the same time; each takes a thread.
-const MOST_THREADS: usize = 256;
+const MAX_THREADS: usize = 256;
 
 /// The time that the engine waits at the start for the first requests of all conversations: identical prompts that arrive
 /// together share their prefill.
@@ -83,7 +83,7 @@ impl<'a> Conversations<'a> {
         let conversations =
             Conversations { common, loops, state: state.into(), job_came: Condvar::new(), news_came: Condvar::new() };
         let conversed = thread::scope(|scope| {
-            let workers: Vec<_> = (0..count.min(MOST_THREADS)).map(|_| scope.spawn(|| conversations.work())).collect();
+            let workers: Vec<_> = (0..count.min(MAX_THREADS)).map(|_| scope.spawn(|| conversations.work())).collect();
             let _watch = Watch(&conversations);
             let conversed = converse(&conversations);
             conversations.end(conversed.is_err());
@@ -144,10 +144,10 @@ impl<'a> Conversations<'a> {
     fn take_turn(&self, conversation: usize, turn: Option<Response>) -> Result<Arrival> {
         let mut place = self.loops[conversation].lock().unwrap_or_else(PoisonError::into_inner);
         let over = Arrival { sequence: conversation, turn: None };
-        let Some(own) = place.as_mut() else { return Ok(over) };
-        let NextAction::Generate(ask) = own.next(turn)? else {
-            if let Some(own) = place.take() {
-                (self.common.finished)(conversation, own.finish());
+        let Some(agent) = place.as_mut() else { return Ok(over) };
+        let NextAction::Generate(ask) = agent.next(turn)? else {
+            if let Some(agent) = place.take() {
+                (self.common.finished)(conversation, agent.finish());
             }
             return Ok(over);
         };

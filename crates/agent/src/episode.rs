@@ -30,7 +30,7 @@ pub struct Episode {
     /// assistant message per sampled turn, without special tokens.
     pub messages: Vec<Value>,
     /// The number of messages in the prompt.
-    pub asked: usize,
+    pub prompt_messages: usize,
     /// The schemas of the tools that the model was shown, in OpenAI's form.
     pub tools: Vec<Value>,
     /// True if the text between the turns, or before the first turn, is known as tokens only. Messages of the user then hold the

@@ -56,7 +56,7 @@ impl Conversation for Episode {
     }
 
     fn prompt_len(&self) -> usize {
-        self.asked
+        self.prompt_messages
     }
 
     fn tokens_only(&self) -> bool {
@@ -101,7 +101,7 @@ mod tests {
             finish: Finish::Stop,
             end,
             messages: vec![],
-            asked: 0,
+            prompt_messages: 0,
             tools: vec![],
             tokens_only: false,
             assistant_turns: 1,
@@ -119,14 +119,14 @@ mod tests {
 
     #[test]
     fn a_failure_is_no_score() {
-        let said = |kind, message: &str| Some(Err((kind, message.to_owned())));
+        let failure = |kind, message: &str| Some(Err((kind, message.to_owned())));
         assert_eq!(ended(EndReason::Answer, Value::Null, None), None);
         assert_eq!(ended(EndReason::Done, Value::Null, Some(0.5)), Some(Ok(0.5)));
-        assert_eq!(ended(EndReason::Failed, json!("lost"), Some(0.0)), said(RewardFailure::Exception, "lost"));
-        assert_eq!(ended(EndReason::Failed, Value::Null, None), said(RewardFailure::Exception, "its loop says no more"));
+        assert_eq!(ended(EndReason::Failed, json!("lost"), Some(0.0)), failure(RewardFailure::Exception, "lost"));
+        assert_eq!(ended(EndReason::Failed, Value::Null, None), failure(RewardFailure::Exception, "its loop says no more"));
         let died = json!({"trouble": "died", "message": "env.py: killed"});
-        assert_eq!(ended(EndReason::Failed, died, None), said(RewardFailure::Crash, "env.py: killed"));
-        assert_eq!(ended(EndReason::Timeout, json!("60 s"), None), said(RewardFailure::Timeout, "60 s"));
+        assert_eq!(ended(EndReason::Failed, died, None), failure(RewardFailure::Crash, "env.py: killed"));
+        assert_eq!(ended(EndReason::Timeout, json!("60 s"), None), failure(RewardFailure::Timeout, "60 s"));
         // Only tools took too long: the conversation is scored up to there.
         assert_eq!(ended(EndReason::Timeout, Value::Null, None), None);
     }

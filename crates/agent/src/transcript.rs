@@ -14,9 +14,9 @@ use burnish_util::json_number;
 pub struct Transcript {
     /// All messages, the prompt's first.
     pub messages: Vec<Value>,
-    /// [`Episode::asked`]; `None` in older files.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked: Option<usize>,
+    /// [`Episode::prompt_messages`]; `None` in older files.
+    #[serde(rename = "asked", default, skip_serializing_if = "Option::is_none")]
+    pub prompt_messages: Option<usize>,
     /// [`Episode::tools`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<Value>,
@@ -43,7 +43,7 @@ impl From<&Episode> for Transcript {
     fn from(episode: &Episode) -> Self {
         Self {
             messages: episode.messages.clone(),
-            asked: Some(episode.asked),
+            prompt_messages: Some(episode.prompt_messages),
             tools: episode.tools.clone(),
             tokens_only: episode.tokens_only,
             end: episode.end,
@@ -73,7 +73,7 @@ impl Conversation for Transcript {
     }
 
     fn prompt_len(&self) -> usize {
-        self.asked.unwrap_or_else(|| {
+        self.prompt_messages.unwrap_or_else(|| {
             let is_model = |message: &Value| message["role"] == "assistant";
             self.messages.iter().position(is_model).unwrap_or(self.messages.len())
         })

@@ -221,8 +221,8 @@ pub(super) fn inside(path: &Path) -> Option<String> {
         let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
         format!("{}{notes}", saved.dir.display())
     };
-    let mut names: Vec<String> = saved.iter().take(MOST_NAMED).map(name).collect();
-    names.extend((saved.len() > MOST_NAMED).then(|| format!("{} more", saved.len() - MOST_NAMED)));
+    let mut names: Vec<String> = saved.iter().take(MAX_NAMED).map(name).collect();
+    names.extend((saved.len() > MAX_NAMED).then(|| format!("{} more", saved.len() - MAX_NAMED)));
     Some(format!("{} is the folder of a run; its checkpoints are {}", path.display(), names.join(", ")))
 }
 
@@ -239,7 +239,7 @@ pub fn best(run: &Path) -> Result<PathBuf> {
 }
 
 /// Largest number of checkpoints that [`inside`] names.
-const MOST_NAMED: usize = 8;
+const MAX_NAMED: usize = 8;
 
 /// Refuses to write into a checkpoint, which must contain exactly the files in its manifest.
 ///

@@ -37,9 +37,9 @@ impl Sources {
 
     /// Returns true if the contents of a setting are the same on both sides; `None` if one side does not know them.
     pub(super) fn same(&self, other: &Self, key: &str) -> Option<bool> {
-        let [own, other] = [self, other].map(|side| side.0.get(key)?.split_once(' '));
-        let ((what, own), (of_other, other)) = (own?, other?);
-        (what == of_other).then_some(own == other)
+        let [digest, other] = [self, other].map(|side| side.0.get(key)?.split_once(' '));
+        let ((what, digest), (of_other, other)) = (digest?, other?);
+        (what == of_other).then_some(digest == other)
     }
 
     /// Returns the entries that both sides know and whose contents differ.

@@ -21,13 +21,13 @@ pub(crate) enum Accepts {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Range {
     pub above: Option<f64>,
-    pub least: Option<f64>,
+    pub min: Option<f64>,
     pub below: Option<f64>,
-    pub most: Option<f64>,
+    pub max: Option<f64>,
 }
 
-const ANY: Range = Range { above: None, least: None, below: None, most: None };
-const NOT_NEGATIVE: Range = Range { least: Some(0.0), ..ANY };
+const ANY: Range = Range { above: None, min: None, below: None, max: None };
+const NOT_NEGATIVE: Range = Range { min: Some(0.0), ..ANY };
 
 /// Units that may follow a range.
 const UNITS: &[&str] = &[", MiB", ", seconds"];
@@ -104,18 +104,18 @@ fn items(names: &str) -> Option<Vec<Accepts>> {
 /// Parses a range as comments write it: `> 0`, `>= 0, at most 1`, `0 to 1`, `above 0, to 1`, `each from 0 to below 1`.
 fn range(text: &str) -> Option<Range> {
     let text = UNITS.iter().find_map(|unit| text.strip_suffix(unit)).unwrap_or(text);
-    if let Some((lower, most)) = text.split_once(", at most ") {
-        return Some(Range { most: Some(most.parse().ok()?), ..range(lower)? });
+    if let Some((lower, max)) = text.split_once(", at most ") {
+        return Some(Range { max: Some(max.parse().ok()?), ..range(lower)? });
     }
     let number = |text: &str| text.parse().ok().map(Some);
     match text.split_whitespace().collect::<Vec<_>>()[..] {
         [] => Some(ANY),
         [">", above] => Some(Range { above: number(above)?, ..ANY }),
-        [">=", least] => Some(Range { least: number(least)?, ..ANY }),
-        ["<=", most] => Some(Range { most: number(most)?, ..ANY }),
-        [least, "to", most] => Some(Range { least: number(least)?, most: number(most)?, ..ANY }),
-        ["above", above, "to", most] => Some(Range { above: number(above.trim_end_matches(','))?, most: number(most)?, ..ANY }),
-        ["each", "from", least, "to", "below", below] => Some(Range { least: number(least)?, below: number(below)?, ..ANY }),
+        [">=", min] => Some(Range { min: number(min)?, ..ANY }),
+        ["<=", max] => Some(Range { max: number(max)?, ..ANY }),
+        [min, "to", max] => Some(Range { min: number(min)?, max: number(max)?, ..ANY }),
+        ["above", above, "to", max] => Some(Range { above: number(above.trim_end_matches(','))?, max: number(max)?, ..ANY }),
+        ["each", "from", min, "to", "below", below] => Some(Range { min: number(min)?, below: number(below)?, ..ANY }),
         _ => None,
     }
 }
@@ -171,8 +171,8 @@ impl Range {
     pub(crate) fn contains(&self, x: f64) -> bool {
         x.is_finite()
             && self.above.is_none_or(|bound| x > bound)
-            && self.least.is_none_or(|bound| x >= bound)
+            && self.min.is_none_or(|bound| x >= bound)
             && self.below.is_none_or(|bound| x < bound)
-            && self.most.is_none_or(|bound| x <= bound)
+            && self.max.is_none_or(|bound| x <= bound)
     }
 }

@@ -52,7 +52,7 @@ fn in_words(accepts: &[Accepts], finite: bool) -> String {
         Accepts::Integer(range) if finite => Some(format!("an integer, {}", integers(range)).replace(", an integer", "")),
         Accepts::Integer(range) => Some(integers(range)),
         Accepts::Number(range) => {
-            let range = if closed { Range { above: None, least: range.above, ..*range } } else { *range };
+            let range = if closed { Range { above: None, min: range.above, ..*range } } else { *range };
             Some(if finite { finite_numbers(&range) } else { numbers(&range) })
         }
         Accepts::Text => Some("text".to_owned()),
@@ -68,22 +68,22 @@ fn in_words(accepts: &[Accepts], finite: bool) -> String {
 }
 
 fn integers(range: &Range) -> String {
-    match (range.above.map(|bound| bound + 1.0).or(range.least), range.most) {
-        (Some(least), Some(most)) => format!("from {least} to {most}"),
-        (Some(least), None) => format!("at least {least}"),
-        (None, Some(most)) => format!("at most {most}"),
+    match (range.above.map(|bound| bound + 1.0).or(range.min), range.max) {
+        (Some(min), Some(max)) => format!("from {min} to {max}"),
+        (Some(min), None) => format!("at least {min}"),
+        (None, Some(max)) => format!("at most {max}"),
         (None, None) => "an integer".to_owned(),
     }
 }
 
 fn numbers(range: &Range) -> String {
     match *range {
-        Range { above: Some(above), most: Some(most), .. } => format!("above {above} and at most {most}"),
+        Range { above: Some(above), max: Some(max), .. } => format!("above {above} and at most {max}"),
         Range { above: Some(above), .. } => format!("above {above}"),
-        Range { least: Some(least), below: Some(below), .. } => format!("from {least} to below {below}"),
-        Range { least: Some(least), most: Some(most), .. } => format!("from {least} to {most}"),
-        Range { least: Some(least), .. } => format!("{least} or above"),
-        Range { most: Some(most), .. } => format!("at most {most}"),
+        Range { min: Some(min), below: Some(below), .. } => format!("from {min} to below {below}"),
+        Range { min: Some(min), max: Some(max), .. } => format!("from {min} to {max}"),
+        Range { min: Some(min), .. } => format!("{min} or above"),
+        Range { max: Some(max), .. } => format!("at most {max}"),
         _ => "a finite number".to_owned(),
     }
 }
@@ -91,8 +91,8 @@ fn numbers(range: &Range) -> String {
 /// Describes a range, and says that its numbers are finite.
 fn finite_numbers(range: &Range) -> String {
     match *range {
-        Range { least: Some(least), below: None, most: None, .. } => format!("a finite number of {least} or above"),
-        Range { above: None, least: None, below: None, most: None } => numbers(range),
+        Range { min: Some(min), below: None, max: None, .. } => format!("a finite number of {min} or above"),
+        Range { above: None, min: None, below: None, max: None } => numbers(range),
         _ => format!("a finite number {}", numbers(range)),
     }
 }

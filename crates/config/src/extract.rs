@@ -50,11 +50,11 @@ pub(crate) fn extract<T: DeserializeOwned>(resolved: &Node, defaults: &Node) -> 
             let parent = key.rsplit_once('.').map_or("", |(parent, _)| parent);
             // All unknown keys of this mapping are reported at once, since a file may have many of them.
             let unknown = unknown_below(&tree, parent, expected);
-            for name in unknown.iter().take(MOST_UNKNOWN) {
+            for name in unknown.iter().take(MAX_UNKNOWN) {
                 problems.push(explain(&error, name, &tree, defaults));
             }
-            if let Some(name) = unknown.get(MOST_UNKNOWN) {
-                let message = format!("no such key `{name}`, and {} more unknown keys", unknown.len() - MOST_UNKNOWN - 1);
+            if let Some(name) = unknown.get(MAX_UNKNOWN) {
+                let message = format!("no such key `{name}`, and {} more unknown keys", unknown.len() - MAX_UNKNOWN - 1);
                 problems.extend(tree.get(name).map(|node| Problem::new(name, message).at(&node.origin.at_key())));
             }
             match tree.get_mut(parent).map(|node| &mut node.value) {
@@ -75,7 +75,7 @@ pub(crate) fn extract<T: DeserializeOwned>(resolved: &Node, defaults: &Node) -> 
 }
 
 /// Maximum number of unknown keys of a mapping that are reported one by one.
-const MOST_UNKNOWN: usize = 50;
+const MAX_UNKNOWN: usize = 50;
 
 /// Returns the unexpected keys of a mapping, in the order of extraction.
 fn unknown_below(tree: &Node, parent: &str, expected: &[&str]) -> Vec<String> {

@@ -180,7 +180,7 @@ fn alternatives(accepts: &[Accepts]) -> Vec<Json> {
 
 fn bounded(kind: &str, range: &Range) -> Json {
     let bounds =
-        [("exclusiveMinimum", range.above), ("minimum", range.least), ("exclusiveMaximum", range.below), ("maximum", range.most)];
+        [("exclusiveMinimum", range.above), ("minimum", range.min), ("exclusiveMaximum", range.below), ("maximum", range.max)];
     let number = |bound: f64| if bound.fract() == 0.0 { json!(bound as i64) } else { json!(bound) };
     let bounds = bounds.into_iter().filter_map(|(name, bound)| Some((name.to_string(), number(bound?))));
     std::iter::once(("type".to_string(), json!(kind))).chain(bounds).collect::<Map<_, _>>().into()

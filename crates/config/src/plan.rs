@@ -61,10 +61,10 @@ impl BatchPlan {
         at_least_one("actor_rollout_ref.rollout.n", samples)?;
         let response = ("`data.max_response_length`", config.data.max_response_length);
         let samples_each = ("`actor_rollout_ref.rollout.n`", samples);
-        let trajectories = countable(&[("`data.train_batch_size`", train), samples_each], "trajectories", MOST_TRAJECTORIES)?;
-        countable(&[("`data.train_batch_size`", train), samples_each, response], "tokens of a step", MOST_TOKENS)?;
+        let trajectories = countable(&[("`data.train_batch_size`", train), samples_each], "trajectories", MAX_TRAJECTORIES)?;
+        countable(&[("`data.train_batch_size`", train), samples_each, response], "tokens of a step", MAX_TOKENS)?;
         if let Some(drawn) = config.data.gen_batch_size {
-            countable(&[("`data.gen_batch_size`", drawn), samples_each, response], "tokens of a step", MOST_TOKENS)?;
+            countable(&[("`data.gen_batch_size`", drawn), samples_each, response], "tokens of a step", MAX_TOKENS)?;
         }
         let (actor, critic) = (&config.actor_rollout_ref.actor, &config.critic);
         let actor = Sizes {
@@ -129,20 +129,20 @@ impl Sizes {
         let mini_batches = train / self.mini;
         let epochs = key("ppo_epochs");
         let updates = [("mini-batches", mini_batches), (epochs.as_str(), self.epochs)];
-        let updates_per_step = countable(&updates, "updates of a step", MOST_UPDATES)?;
+        let updates_per_step = countable(&updates, "updates of a step", MAX_UPDATES)?;
         Ok(UpdatePlan { mini_batch_trajectories, mini_batches, micro_batch, epochs: self.epochs, updates_per_step })
     }
 }
 
 /// Maximum numbers of trajectories, tokens and updates of a step: more than any machine can hold, but small enough that products
 /// do not overflow.
-const MOST_TRAJECTORIES: usize = 1 << 36;
-pub const MOST_TOKENS: usize = 1 << 40;
-const MOST_UPDATES: usize = 1 << 24;
+const MAX_TRAJECTORIES: usize = 1 << 36;
+pub const MAX_TOKENS: usize = 1 << 40;
+const MAX_UPDATES: usize = 1 << 24;
 
 /// Multiplies settings, up to a maximum.
-fn countable(sizes: &[NamedSize], things: &str, most: usize) -> Result<usize, PlanError> {
-    product(sizes, things, 4, most).map_err(|message| {
+fn countable(sizes: &[NamedSize], things: &str, max: usize) -> Result<usize, PlanError> {
+    product(sizes, things, 4, max).map_err(|message| {
         let key = largest(sizes).trim_matches('`').to_owned();
         PlanError { help: format!("lower {key}"), key, message }
     })
@@ -167,13 +167,13 @@ fn divides(key: &str, size: usize, whole_key: &str, whole: usize, written: &str)
 
 /// Returns the divisor of `whole` that is nearest to `size`; of two equally near divisors, the smaller one.
 fn nearest(size: usize, whole: usize) -> usize {
-    let small = (1..=MOST_TRIED).take_while(|small| small.checked_mul(*small).is_some_and(|square| square <= whole));
+    let small = (1..=MAX_TRIED).take_while(|small| small.checked_mul(*small).is_some_and(|square| square <= whole));
     let divisors = small.filter(|small| whole.is_multiple_of(*small)).flat_map(|small| [small, whole / small]);
     divisors.min_by_key(|divisor| (divisor.abs_diff(size), *divisor)).unwrap_or(1)
 }
 
-/// Largest number that is tried as a divisor: the square root of about [`MOST_TRAJECTORIES`].
-const MOST_TRIED: usize = 1 << 20;
+/// Largest number that is tried as a divisor: the square root of about [`MAX_TRAJECTORIES`].
+const MAX_TRIED: usize = 1 << 20;
 
 fn count(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })

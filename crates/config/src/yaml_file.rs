@@ -7,7 +7,7 @@ use burnish_hydra::{ConfigError, Node, Origin, Problem, Value, YamlSource, inter
 use burnish_util::foreign;
 
 /// Maximum size of a file, in bytes.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 /// A YAML file, read by OmegaConf's rules, with `${…}` resolved.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ impl YamlFile {
     /// # Errors
     /// If the file cannot be read or is not YAML, a `${…}` has no value, or a number is not finite; each error has its position.
     pub fn read(setting: &str, path: &Path) -> Result<Self, ConfigError> {
-        let text = foreign::read_text(path, MOST_BYTES)
+        let text = foreign::read_text(path, MAX_BYTES)
             .map_err(|error| ConfigError { problems: vec![Problem::new(setting, format!("`{setting}`: {error:#}"))] })?;
         Self::parse(&path.display().to_string(), text)
     }

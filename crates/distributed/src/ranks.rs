@@ -325,14 +325,14 @@ mod tests {
     /// Rank 0 gets the parts of all ranks, in their order; if it fails, no other rank keeps waiting.
     #[test]
     fn parts_are_handed_over_while_rank_0_leads() {
-        let part = |rank: usize, asked: usize| vec![(10 * asked + rank) as f32; rank];
+        let part = |rank: usize, round: usize| vec![(10 * round + rank) as f32; rank];
         let led = on_three(|ranks| {
             let lead = || {
-                let all: Vec<Vec<f32>> = (1..3).map(|asked| ranks.ask(asked, &part(0, asked), vec![0, 1, 2])).collect();
+                let all: Vec<Vec<f32>> = (1..3).map(|round| ranks.ask(round, &part(0, round), vec![0, 1, 2])).collect();
                 ensure!(all == [[11.0, 12.0, 12.0], [21.0, 22.0, 22.0]], "{all:?}");
                 Err::<(), _>(anyhow!("the disk is full"))
             };
-            ranks.lead(lead, |asked: &usize| part(ranks.rank(), *asked)).unwrap_err().to_string()
+            ranks.lead(lead, |round: &usize| part(ranks.rank(), *round)).unwrap_err().to_string()
         });
         assert_eq!(led, ["the disk is full"; 3]);
     }

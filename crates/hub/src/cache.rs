@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn paths_are_those_of_huggingface_hub() {
         let paths = |variables: &[(&str, &str)], kind, name: &str| {
-            let find = |name: &str| variables.iter().find(|(own, _)| *own == name).map(|(_, value)| value.to_string());
+            let find = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string());
             let cache = Environment::read(&find).unwrap().cache;
             let repo = CachedRepo::new(&cache, &HubName::parse(name, kind).unwrap());
             let file = RemoteFile { size: 1, checksum: Checksum::Git("b".to_owned()) };

@@ -11,7 +11,7 @@ use super::environment::Environment;
 use super::error::{HubError, HubErrorKind, origin};
 use super::name::HubName;
 
-const MOST_REDIRECTS: usize = 10;
+const MAX_REDIRECTS: usize = 10;
 /// The wait before the second attempt; it doubles with each further attempt.
 const WAIT: Duration = Duration::from_millis(500);
 /// The longest accepted `Retry-After`.
@@ -45,10 +45,10 @@ impl HubClient {
     /// If there is no reply, or a reply with another status. The message contains `name`.
     pub(crate) fn get(&self, name: &HubName, address: &str, from: u64) -> Result<Response<Body>, HubError> {
         let mut uri = parsed(address)?;
-        for _ in 0..=MOST_REDIRECTS {
+        for _ in 0..=MAX_REDIRECTS {
             let mut request = self.agent.get(&uri);
-            let own = self.authorization.as_ref().filter(|_| self.environment.is_endpoint(&uri));
-            if let Some(authorization) = own {
+            let authorization = self.authorization.as_ref().filter(|_| self.environment.is_endpoint(&uri));
+            if let Some(authorization) = authorization {
                 request = request.header(AUTHORIZATION, authorization);
             }
             if from > 0 {
@@ -61,7 +61,7 @@ impl HubClient {
                 _ => return Err(self.refusal(name, &uri, response)),
             }
         }
-        Err(HubError::permanent(format!("{address} redirects more than {MOST_REDIRECTS} times"), ""))
+        Err(HubError::permanent(format!("{address} redirects more than {MAX_REDIRECTS} times"), ""))
     }
 
     /// Returns the address of a redirect.
@@ -114,8 +114,8 @@ impl HubClient {
                 format!("check its name at {endpoint}/{}; a private one needs HF_TOKEN: {token}", name.page()),
             ),
             (408 | 429 | 500.., _) => {
-                let asked = headers.get(RETRY_AFTER).and_then(|after| after.to_str().ok()?.trim().parse().ok());
-                let wait = asked.map(Duration::from_secs).unwrap_or_default().min(LONGEST_WAIT);
+                let retry_after = headers.get(RETRY_AFTER).and_then(|after| after.to_str().ok()?.trim().parse().ok());
+                let wait = retry_after.map(Duration::from_secs).unwrap_or_default().min(LONGEST_WAIT);
                 thread::sleep(wait);
                 let limit =
                     if status == 429 && self.authorization.is_none() { "; with HF_TOKEN its limit is higher" } else { "" };

@@ -93,7 +93,7 @@ pub(crate) fn choose(listing: &Listing, name: &HubName, cards: &[CardConfig], pu
     let known = |names: Vec<&String>| names.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ");
     let parts: Vec<&str> = name.rest.split('/').filter(|part| !part.is_empty()).collect();
     // A configuration of the pattern `DIR/…` may have a slash in its name.
-    let (config, asked) = match parts.as_slice() {
+    let (config, named_split) = match parts.as_slice() {
         _ if configs.contains_key(&name.rest) => (Some(name.rest.clone()), None),
         [config @ .., split] if configs.contains_key(&config.join("/")) => (Some(config.join("/")), Some(*split)),
         [split] => (None, Some(*split)),
@@ -105,10 +105,10 @@ pub(crate) fn choose(listing: &Listing, name: &HubName, cards: &[CardConfig], pu
     };
     let (config, among) = match config {
         Some(config) => (config, String::new()),
-        None => default_config(name, &configs, cards, asked)?,
+        None => default_config(name, &configs, cards, named_split)?,
     };
     let splits = &configs[&config];
-    let (split, choice) = match (asked, purpose) {
+    let (split, choice) = match (named_split, purpose) {
         (None, Purpose::All) => {
             let paths = splits.values().flatten().cloned().collect();
             return Ok(ChosenData { paths, part: config, choice: among });
@@ -121,7 +121,7 @@ pub(crate) fn choose(listing: &Listing, name: &HubName, cards: &[CardConfig], pu
         }
     };
     let Some(split) = split else {
-        let requested = asked.map_or_else(|| purpose.splits()[..2].join(" or "), str::to_owned);
+        let requested = named_split.map_or_else(|| purpose.splits()[..2].join(" or "), str::to_owned);
         let example = splits.keys().next().map_or("train", String::as_str);
         let message = format!("`{}` has no split {requested}", name.repo);
         let help = format!(
@@ -142,7 +142,7 @@ fn default_config(
     name: &HubName,
     configs: &BTreeMap<String, Splits>,
     cards: &[CardConfig],
-    asked: Option<&str>,
+    named_split: Option<&str>,
 ) -> Result<(String, String), HubError> {
     let names: Vec<&str> = configs.keys().map(String::as_str).collect();
     if let [only] = names.as_slice() {
@@ -153,8 +153,8 @@ fn default_config(
     match marked.or(usual) {
         Some(config) => Ok((config.to_owned(), format!("configuration {config} of {}", names.join(", ")))),
         None => {
-            let message = match asked {
-                Some(asked) => format!("`{}` has no configuration `{asked}`, but several others", name.repo),
+            let message = match named_split {
+                Some(named_split) => format!("`{}` has no configuration `{named_split}`, but several others", name.repo),
                 None => format!("`{}` has several configurations and no default", name.repo),
             };
             let first = names.first().copied().unwrap_or_default();
@@ -418,8 +418,8 @@ mod tests {
         ] {
             assert_eq!(matching(pattern, &data).len(), count, "{pattern}");
         }
-        let whole = |paths: &[&str]| looks_complete(&paths.iter().map(ToString::to_string).collect::<Vec<_>>());
-        assert!(whole(&["x.parquet", "t-00000-of-00002.parquet", "t-00001-of-00002.parquet"]));
-        assert!(!whole(&["t-00000-of-00002.parquet", "u-00001-of-00002.parquet"]));
+        let is_complete = |paths: &[&str]| looks_complete(&paths.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert!(is_complete(&["x.parquet", "t-00000-of-00002.parquet", "t-00001-of-00002.parquet"]));
+        assert!(!is_complete(&["t-00000-of-00002.parquet", "u-00001-of-00002.parquet"]));
     }
 }

@@ -22,7 +22,7 @@ use burnish_util::foreign;
 /// The limit of attempts in a row without progress.
 const ATTEMPTS: u32 = 6;
 /// The limit of complete downloads with a wrong checksum.
-const MOST_WRONG: u32 = 2;
+const MAX_WRONG: u32 = 2;
 const BUFFER: usize = 1 << 18;
 
 /// Downloads the content of a file into the cache, unless it is cached. Waits for another process that downloads it.
@@ -60,7 +60,7 @@ pub(crate) fn download(
         }
         fs::remove_file(&part).with_context(|| format!("cannot remove {}", part.display()))?;
         bar.subtract(file.size);
-        if wrong == MOST_WRONG {
+        if wrong == MAX_WRONG {
             let message = format!("{address}: wrong content: its checksum is {found}, not {}", file.checksum.digits());
             return Err(HubError::permanent(
                 message,

@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     fn read(variables: &[(&str, &str)]) -> Result<Environment> {
-        let find = |name: &str| variables.iter().find(|(own, _)| *own == name).map(|(_, value)| value.to_string());
+        let find = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string());
         Environment::read(&find)
     }
 
@@ -260,7 +260,7 @@ mod tests {
         let broken = read(&[("HF_TOKEN", "hf_bro\nken")]).unwrap().authorization().unwrap_err().to_string();
         assert!(!broken.contains("hf_bro"), "{broken}");
 
-        let own = read(&[("HF_ENDPOINT", "https://Hub.example/hf")]).unwrap();
+        let known = read(&[("HF_ENDPOINT", "https://Hub.example/hf")]).unwrap();
         for (address, is_own) in [
             ("https://hub.example/a", true),
             ("https://hub.example:443/a", true),
@@ -269,7 +269,7 @@ mod tests {
             ("https://cdn.hub.example/a", false),
             ("/a", false),
         ] {
-            assert_eq!(own.is_endpoint(&address.parse().unwrap()), is_own, "{address}");
+            assert_eq!(known.is_endpoint(&address.parse().unwrap()), is_own, "{address}");
         }
     }
 }

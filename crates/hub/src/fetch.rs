@@ -23,7 +23,7 @@ use burnish_util::platform::free_space;
 
 const README: &str = "README.md";
 /// The size limit of a README.md, in bytes; a README.md with a thousand configurations has a million.
-const MOST_README: u64 = 16 << 20;
+const MAX_README: u64 = 16 << 20;
 /// The number of bytes that must stay free on the disk.
 const SPARE: u64 = 64 << 20;
 
@@ -88,8 +88,8 @@ impl Hub {
         let snapshot = match snapshot.is_listed || model_files::looks_complete(&snapshot.listing, name, parts, index.as_deref()) {
             true => snapshot,
             false => {
-                let (own_listing, parts) = (&snapshot.listing, parts);
-                let usable = model_files::choose(own_listing, name, parts, index.as_deref()).is_ok();
+                let (cached, parts) = (&snapshot.listing, parts);
+                let usable = model_files::choose(cached, name, parts, index.as_deref()).is_ok();
                 self.with_listing(name, snapshot, usable)?
             }
         };
@@ -124,8 +124,8 @@ impl Hub {
         }
         if !snapshot.is_listed {
             let chosen = self.choose_data(&name, &snapshot, purpose);
-            let whole = chosen.as_ref().is_ok_and(|chosen| dataset_files::looks_complete(&chosen.paths));
-            if !whole {
+            let is_complete = chosen.as_ref().is_ok_and(|chosen| dataset_files::looks_complete(&chosen.paths));
+            if !is_complete {
                 snapshot = self.with_listing(&name, snapshot, chosen.is_ok())?;
             }
         }
@@ -162,7 +162,7 @@ impl Hub {
         }
         self.get(name, snapshot, &[README.to_owned()])?;
         let path = snapshot.repo.snapshot(&snapshot.commit).join(README);
-        Ok(String::from_utf8_lossy(&foreign::read(&path, MOST_README)?).into_owned())
+        Ok(String::from_utf8_lossy(&foreign::read(&path, MAX_README)?).into_owned())
     }
 
     /// Returns the index of a model's shards; `None` for a model in one file.
@@ -198,14 +198,14 @@ impl Hub {
     }
 
     /// Returns the repository with the Hub's listing. If the Hub cannot be reached and the cached files are `usable`, returns
-    /// `own_listing`.
-    fn with_listing(&self, name: &HubName, own_listing: Snapshot, usable: bool) -> Result<Snapshot, HubError> {
-        match self.ask(name, &own_listing.commit) {
+    /// `cached`.
+    fn with_listing(&self, name: &HubName, cached: Snapshot, usable: bool) -> Result<Snapshot, HubError> {
+        match self.ask(name, &cached.commit) {
             Err(error) if usable && error.kind != HubErrorKind::Permanent => {
                 tracing::warn!("{name}: the cache may lack some files: {}", error.message);
-                Ok(own_listing)
+                Ok(cached)
             }
-            asked => asked,
+            answered => answered,
         }
     }
 

@@ -11,7 +11,7 @@ use super::name::{HubName, RepoKind};
 use burnish_util::foreign::is_inside;
 
 /// The largest size of a listing, in bytes.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 const ATTEMPTS: u32 = 3;
 const FORMAT: u64 = 1;
 
@@ -99,7 +99,7 @@ impl Listing {
         let address = client.environment.url(&path);
         let text = retrying(ATTEMPTS, false, |_| {
             let mut response = client.get(name, &address, 0)?;
-            let body = response.body_mut().with_config().limit(MOST_BYTES).read_to_vec();
+            let body = response.body_mut().with_config().limit(MAX_BYTES).read_to_vec();
             body.map_err(|error| HubError::transient(format!("the reply to {address} broke off: {error}")))
         })?;
         Self::parse(&text).map_err(|why| {
@@ -122,7 +122,7 @@ impl Listing {
             Value::Array(items) => Some(items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")),
             _ => None,
         };
-        let own = card.get("license_name").and_then(license).or_else(|| card.get("license").and_then(license));
+        let license = card.get("license_name").and_then(license).or_else(|| card.get("license").and_then(license));
         let mut files = BTreeMap::new();
         for Sibling { rfilename: path, size, blob_id, lfs } in siblings {
             if !is_inside(&path) || path.contains(['\\', '\0']) {
@@ -133,7 +133,7 @@ impl Listing {
             let file = file.ok_or_else(|| format!("it lacks the size or the checksum of {path:?}"))?;
             files.insert(path, file);
         }
-        Ok((sha, Self { files, license: own.filter(|license| !license.is_empty()) }))
+        Ok((sha, Self { files, license: license.filter(|license| !license.is_empty()) }))
     }
 
     /// Writes the copy for the cache, in the format of `huggingface_hub`'s `trees/COMMIT.json`.
@@ -218,11 +218,11 @@ mod tests {
         };
         let git = "b".repeat(40);
         let lfs = "a".repeat(64);
-        let whole = format!(
+        let body = format!(
             r#"{{"rfilename": "config.json", "blobId": "{git}", "size": 7}},
                {{"rfilename": "a b/model.safetensors", "blobId": "{git}", "size": 9, "lfs": {{"sha256": "{lfs}", "size": 9, "pointerSize": 1}}}}"#
         );
-        let (commit, listing) = reply(&whole).unwrap();
+        let (commit, listing) = reply(&body).unwrap();
         assert_eq!((commit.as_str(), listing.license.as_deref(), listing.files.len()), (COMMIT, Some("apache-2.0"), 2));
         assert_eq!(listing.files["config.json"], RemoteFile { size: 7, checksum: Checksum::Git(git.clone()) });
         assert_eq!(listing.files["a b/model.safetensors"].checksum.digits(), lfs);

@@ -180,8 +180,8 @@ mod tests {
             choose(listing, &name(text), parts, index).map(|chosen| (chosen.paths.join(" "), chosen.left_out.join(" ")))
         };
         let all = "additional_chat_templates/tool.jinja config.json tokenizer.json vocab.json";
-        let whole = format!("{all} model.safetensors");
-        assert_eq!(chosen(&plain, "o/n", ModelParts::Whole, None).unwrap(), (whole, String::new()));
+        let expected = format!("{all} model.safetensors");
+        assert_eq!(chosen(&plain, "o/n", ModelParts::Whole, None).unwrap(), (expected, String::new()));
         assert_eq!(
             chosen(&plain, "o/n", ModelParts::WithoutWeights, None).unwrap(),
             (all.to_owned(), "model.safetensors".to_owned())

@@ -240,8 +240,8 @@ mod tests {
                 assert_eq!((read, name.to_string().as_str()), ((repo, revision, rest), shown), "{text}");
             }
         }
-        let whole = HubName::from_setting("hf://datasets/openai/gsm8k/main/train", RepoKind::Dataset).unwrap().unwrap();
-        assert_eq!((whole.revision.as_deref(), whole.to_string().as_str()), (None, "openai/gsm8k@main/main/train"));
+        let named = HubName::from_setting("hf://datasets/openai/gsm8k/main/train", RepoKind::Dataset).unwrap().unwrap();
+        assert_eq!((named.revision.as_deref(), named.to_string().as_str()), (None, "openai/gsm8k@main/main/train"));
         let file = HubName::from_setting("hf://datasets/o/n@main/data/train-00000.parquet", RepoKind::Dataset).unwrap().unwrap();
         assert_eq!((file.rest.as_str(), file.page().as_str()), ("data/train-00000.parquet", "datasets/o/n"));
         let model = HubName::from_setting("hf://models/o/n", RepoKind::Model).unwrap();

@@ -77,9 +77,9 @@ impl Push {
     pub fn prepare(environment: Environment, mut target: PushTarget) -> Result<Self, HubError> {
         let writer = HubWriter::new(environment)?;
         // A user waits for this reply.
-        let own = retrying(2, true, |_| writer.json(&target.repo, &writer.get(&writer.environment.url("/api/whoami-v2"))?))?;
+        let user = retrying(2, true, |_| writer.json(&target.repo, &writer.get(&writer.environment.url("/api/whoami-v2"))?))?;
         if !target.repo.contains('/') {
-            let name = own.get("name").and_then(Value::as_str);
+            let name = user.get("name").and_then(Value::as_str);
             let name =
                 name.ok_or_else(|| HubError::permanent("the Hub does not name the owner of the token", "write ORG/NAME"))?;
             target.repo = format!("{name}/{}", target.repo);
@@ -203,8 +203,8 @@ impl Push {
                 tracing::warn!("{}: left out, because the repository's .gitignore names it", file.name);
                 continue;
             }
-            let own = if mode == UploadMode::Large { &file.sha256 } else { &file.git };
-            if entry.and_then(|entry| entry.get("oid")).and_then(Value::as_str) != Some(own) {
+            let local = if mode == UploadMode::Large { &file.sha256 } else { &file.git };
+            if entry.and_then(|entry| entry.get("oid")).and_then(Value::as_str) != Some(local) {
                 uploads.push((file, mode));
             }
         }

@@ -20,7 +20,7 @@ use burnish_util::secret::hide;
 /// The longest wait for a reply: a commit of many files and the joining of a large file's parts take long.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(180);
 /// The byte limit of a reply.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 /// The number of characters of a reply that an error quotes.
 const QUOTED: usize = 300;
 
@@ -104,9 +104,9 @@ impl HubWriter {
 
     /// Replaces the Hub's own address by that of the configured mirror.
     pub(crate) fn through_mirror(&self, address: &str) -> String {
-        let own = self.environment.url("");
+        let endpoint = self.environment.url("");
         match address.strip_prefix(HUB) {
-            Some(rest) if own != HUB => format!("{own}{rest}"),
+            Some(rest) if endpoint != HUB => format!("{endpoint}{rest}"),
             _ => address.to_owned(),
         }
     }
@@ -122,7 +122,7 @@ impl HubWriter {
     fn receive(&self, uri: &Uri, reply: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Result<Reply, HubError> {
         let broken = |error: ureq::Error| HubError::no_reply(uri, &error, REPLY_TIMEOUT);
         let mut reply = reply.map_err(broken)?;
-        let body = reply.body_mut().with_config().limit(MOST_BYTES).read_to_vec().map_err(broken)?;
+        let body = reply.body_mut().with_config().limit(MAX_BYTES).read_to_vec().map_err(broken)?;
         let reply = Reply { status: reply.status().as_u16(), headers: reply.headers().clone(), body };
         match reply.status {
             408 | 429 | 500.. => {

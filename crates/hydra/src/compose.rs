@@ -13,7 +13,7 @@ use super::tree::{Node, Value};
 use std::sync::Arc;
 
 /// Maximum number of wrong overrides that are reported, because the suggestion for each key takes time.
-const MOST_PROBLEMS: usize = 1000;
+const MAX_PROBLEMS: usize = 1000;
 
 /// A composed tree with unresolved `${…}`.
 pub struct ComposedTree {
@@ -59,8 +59,8 @@ pub fn compose_with(
     };
     problems.extend(problem);
     for value in values {
-        if problems.len() >= MOST_PROBLEMS {
-            let message = format!("{MOST_PROBLEMS} problems with overrides; those from `{}` on were not checked", value.key);
+        if problems.len() >= MAX_PROBLEMS {
+            let message = format!("{MAX_PROBLEMS} problems with overrides; those from `{}` on were not checked", value.key);
             problems.push(Problem::new("", message));
             break;
         }

@@ -169,15 +169,15 @@ fn without_extension(name: &str) -> &str {
 }
 
 /// Maximum size of a configuration file, in bytes.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 fn read(path: &Path) -> Result<Arc<YamlSource>, Problem> {
     let name = path.display().to_string();
     // The size limit also holds for a configuration from a pipe, as in `<(…)`.
     let read = || {
         let mut text = String::new();
-        File::open(path)?.take(MOST_BYTES + 1).read_to_string(&mut text)?;
-        if text.len() as u64 > MOST_BYTES { Err(std::io::Error::other("it has more than 64 MiB")) } else { Ok(text) }
+        File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+        if text.len() as u64 > MAX_BYTES { Err(std::io::Error::other("it has more than 64 MiB")) } else { Ok(text) }
     };
     match read() {
         Ok(text) => Ok(Arc::new(YamlSource { name, text })),

@@ -10,7 +10,7 @@ use super::tree::{Node, Value, below};
 use std::sync::Arc;
 
 /// The maximum number of parts of a dotted key.
-const MOST_PARTS: usize = 100;
+const MAX_PARTS: usize = 100;
 
 /// The operation of an override on its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,8 +85,8 @@ fn check_key(name: &str, key: &str, package: Option<&str>) -> Result<(), (Syntax
         };
         return Err((SyntaxError { at, message: format!("`{bad}` is not allowed in a key") }, help));
     }
-    if [Some(key), package].into_iter().flatten().any(|key| key.split('.').count() > MOST_PARTS) {
-        let message = format!("this key is nested too deeply: it has more than {MOST_PARTS} parts");
+    if [Some(key), package].into_iter().flatten().any(|key| key.split('.').count() > MAX_PARTS) {
+        let message = format!("this key is nested too deeply: it has more than {MAX_PARTS} parts");
         return Err((SyntaxError { at: 0, message }, "write a key as part.part.part"));
     }
     let word = |part: &str| part.replace('$', "_").starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');

@@ -12,9 +12,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The maximum number of values of a document once its aliases are replaced by their values.
-const MOST_NODES: usize = 1_000_000;
+const MAX_NODES: usize = 1_000_000;
 /// The maximum number of bytes of text of a document once its aliases are replaced by their values.
-const MOST_TEXT: usize = 64 << 20;
+const MAX_TEXT: usize = 64 << 20;
 
 /// Reads one YAML document; an empty one is an empty mapping.
 ///
@@ -116,11 +116,11 @@ impl<'a> Reader<'a> {
                     return Err(self.problem(at, TOO_DEEP));
                 }
                 self.nodes += known.nodes - 1;
-                if self.nodes > MOST_NODES {
+                if self.nodes > MAX_NODES {
                     return Err(self.problem(at, "with this alias the file would hold more than 1,000,000 values"));
                 }
                 self.text += known.text;
-                if self.text > MOST_TEXT {
+                if self.text > MAX_TEXT {
                     return Err(self.problem(at, "with this alias the file would hold more than 64 MiB of text"));
                 }
                 (known.node.value.clone(), 0)

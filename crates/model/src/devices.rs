@@ -71,7 +71,7 @@ fn of_backend(backend: &'static str) -> Vec<DeviceInfo> {
 #[cfg(feature = "gpu")]
 pub(super) fn describe(name: String, device: &Device) -> Result<FoundDevice, String> {
     use burn::backend::DispatchDevice;
-    let asked = || {
+    let list = || {
         let identity = device.identity();
         let memory = match device.as_dispatch() {
             DispatchDevice::Cube(cube) => cube.client().properties().memory.max_memory(),
@@ -88,7 +88,7 @@ pub(super) fn describe(name: String, device: &Device) -> Result<FoundDevice, Str
             memory,
         }
     };
-    super::device_failure::caught(asked)
+    super::device_failure::caught(list)
 }
 
 #[cfg(not(feature = "gpu"))]

@@ -122,8 +122,8 @@ impl HfConfig {
 
     /// The nonzero dropouts of this config, as `name: value`.
     pub fn dropouts(&self) -> Vec<String> {
-        let asked = |key: &&&str| self.json.get(**key).and_then(Value::as_f64).is_some_and(|p| p > 0.0);
-        DROPOUTS.iter().filter(asked).map(|key| format!("{key}: {}", self.json[*key])).collect()
+        let is_positive = |key: &&&str| self.json.get(**key).and_then(Value::as_f64).is_some_and(|p| p > 0.0);
+        DROPOUTS.iter().filter(is_positive).map(|key| format!("{key}: {}", self.json[*key])).collect()
     }
 }
 

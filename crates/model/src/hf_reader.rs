@@ -106,13 +106,13 @@ impl<'a> HfReader<'a> {
         self.at_most(key, MAX_LAYERS)
     }
 
-    fn at_most(&self, key: &str, most: usize) -> Result<usize> {
+    fn at_most(&self, key: &str, max: usize) -> Result<usize> {
         let value = self.get(key).with_context(|| format!("`{key}` is missing"))?;
         let whole = value.as_u64().with_context(|| format!("`{key}` must be a whole number, not {value}"))?;
         usize::try_from(whole)
             .ok()
-            .filter(|whole| *whole <= most)
-            .with_context(|| format!("`{key}` is {whole}; at most {most} is allowed"))
+            .filter(|whole| *whole <= max)
+            .with_context(|| format!("`{key}` is {whole}; at most {max} is allowed"))
     }
 
     pub(crate) fn usize_or(&self, key: &str, default: usize) -> Result<usize> {

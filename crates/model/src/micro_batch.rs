@@ -42,8 +42,8 @@ impl Cut {
             let length: usize = units[i].iter().map(Sequence::len).sum();
             tokens += length;
             let fits = |batch: &Vec<usize>| match self {
-                Self::Sequences(most) => batch.len() < most,
-                Self::Tokens(most) => tokens <= most,
+                Self::Sequences(max) => batch.len() < max,
+                Self::Tokens(max) => tokens <= max,
             };
             match batches.last_mut() {
                 Some(batch) if fits(batch) => batch.push(i),

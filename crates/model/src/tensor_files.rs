@@ -139,15 +139,15 @@ pub fn write_safetensors<'a>(path: &Path, tensors: impl IntoIterator<Item = &'a 
 }
 
 /// Writes the weights of a model in transformers' layout: `model.safetensors`, or shards and their index if that file would
-/// exceed `most` bytes. A tensor is never split.
-pub fn write_model(folder: &Path, tensors: &[DeferredTensor], most: usize) -> Result<()> {
+/// exceed `max` bytes. A tensor is never split.
+pub fn write_model(folder: &Path, tensors: &[DeferredTensor], max: usize) -> Result<()> {
     let (mut shards, mut room): (Vec<Vec<&DeferredTensor>>, usize) = (vec![], 0);
     for tensor in tensors {
         match shards.last_mut().filter(|_| tensor.bytes() <= room) {
             Some(shard) => shard.push(tensor),
             None => {
                 shards.push(vec![tensor]);
-                room = most;
+                room = max;
             }
         }
         room = room.saturating_sub(tensor.bytes());

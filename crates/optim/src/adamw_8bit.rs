@@ -116,7 +116,7 @@ fn update_block(w: &mut [f32], g: &[f32], m: (&mut [u8], &mut f32), v: (&mut [u8
 
 /// Rounds a block of values to codes; a value halfway between two codes gets the lower one.
 fn quantize(values: &[f32], (codes, scale): (&mut [u8], &mut f32), map: &[f32; 256]) {
-    *scale = values.iter().fold(0.0, |most, value| f32::max(most, value.abs()));
+    *scale = values.iter().fold(0.0, |max, value| f32::max(max, value.abs()));
     let factor = 1.0 / scale.max(1e-38);
     for (code, value) in codes.iter_mut().zip(values) {
         let value = (value * factor).clamp(-1.0, 1.0);

@@ -36,8 +36,8 @@ fn settings(options: Value) -> OptimizerSettings {
 /// Returns the largest difference between two lists, relative to the largest value of the second if that is above 1.
 fn distance(ours: &[f32], theirs: &[f32]) -> f32 {
     assert_eq!(ours.len(), theirs.len());
-    let most = theirs.iter().fold(1.0f32, |most, x| most.max(x.abs()));
-    ours.iter().zip(theirs).map(|(a, b)| (a - b).abs() / most).fold(0.0, f32::max)
+    let max = theirs.iter().fold(1.0f32, |max, x| max.max(x.abs()));
+    ours.iter().zip(theirs).map(|(a, b)| (a - b).abs() / max).fold(0.0, f32::max)
 }
 
 #[test]

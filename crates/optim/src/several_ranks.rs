@@ -205,8 +205,8 @@ fn the_state_is_shared_out_evenly() {
         let whole: usize = shapes.iter().map(|(name, shape)| optimizer.state_bytes(Parameter { name, shape })).sum();
         assert_eq!(optimizer.state_bytes_of_a_rank(shapes.clone(), 1), whole, "{name}");
         for ranks in [2, 3, 8, 64] {
-            let most = optimizer.state_bytes_of_a_rank(shapes.clone(), ranks);
-            assert!(most as f64 <= 1.05 * whole as f64 / ranks as f64, "{name}: {most} of {whole} on {ranks} ranks");
+            let max = optimizer.state_bytes_of_a_rank(shapes.clone(), ranks);
+            assert!(max as f64 <= 1.05 * whole as f64 / ranks as f64, "{name}: {max} of {whole} on {ranks} ranks");
         }
     }
 }

@@ -26,7 +26,7 @@ const DYING_SLICE: Duration = Duration::from_millis(2);
 /// Time for a worker to exit after closing its pipe, or to report where it hangs.
 const GRACE: Duration = Duration::from_millis(200);
 /// Largest size of a reply's line, which holds the scores of a batch, in bytes.
-pub const MOST_BYTES: usize = 64 << 20;
+pub const MAX_BYTES: usize = 64 << 20;
 
 /// A running process.
 pub struct Worker {
@@ -46,7 +46,7 @@ pub enum WorkerError {
     Closed,
     /// The call took too long. Has the running lines of user code, if the worker could report them.
     TimedOut(String),
-    /// The reply has more than [`MOST_BYTES`].
+    /// The reply has more than [`MAX_BYTES`].
     TooLong,
     Interrupted(anyhow::Error),
 }
@@ -83,11 +83,11 @@ impl Worker {
             unsent = send_available(&mut self.requests, unsent);
             let left = timeout.saturating_sub(started.elapsed());
             self.wait(!unsent.is_empty(), left.min(if closed.is_some() { DYING_SLICE } else { SLICE }));
-            self.read_replies(MOST_BYTES + columns);
+            self.read_replies(MAX_BYTES + columns);
             if let Some(reply) = self.received.take() {
                 return Ok(reply);
             }
-            if self.received.len() > MOST_BYTES + columns {
+            if self.received.len() > MAX_BYTES + columns {
                 self.end();
                 return Err(WorkerError::TooLong);
             }
@@ -132,12 +132,12 @@ impl Worker {
         quiet
     }
 
-    /// Reads the available bytes, up to `most` in total.
-    fn read_replies(&mut self, most: usize) {
+    /// Reads the available bytes, up to `max` in total.
+    fn read_replies(&mut self, max: usize) {
         let (Some(pipe), received) = (&mut self.replies, &mut self.received) else { return };
         let is_open = read_available(pipe, |chunk| {
             received.push(chunk);
-            received.len() <= most
+            received.len() <= max
         });
         if !is_open {
             self.replies = None;

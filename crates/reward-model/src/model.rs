@@ -94,15 +94,15 @@ impl Input {
         Self { at: vec![ids.len().saturating_sub(1)], ids, cut }
     }
 
-    /// Creates an input that is judged at these steps, truncated to `most` tokens.
+    /// Creates an input that is judged at these steps, truncated to `max` tokens.
     ///
     /// # Errors
     /// If no step ends within them.
-    pub fn with_steps(mut ids: Vec<u32>, mut at: Vec<usize>, most: usize) -> Result<Self> {
-        let cut = ids.len() > most;
-        ids.truncate(most);
-        at.retain(|at| *at < most);
-        ensure!(!at.is_empty(), "no step ends within {most} tokens, the token limit of the reward model");
+    pub fn with_steps(mut ids: Vec<u32>, mut at: Vec<usize>, max: usize) -> Result<Self> {
+        let cut = ids.len() > max;
+        ids.truncate(max);
+        at.retain(|at| *at < max);
+        ensure!(!at.is_empty(), "no step ends within {max} tokens, the token limit of the reward model");
         Ok(Self { ids, at, cut })
     }
 }
@@ -135,7 +135,7 @@ impl Reading {
             (Some(rewriting), None) => rewriting.ids(&prompt.messages, response)?,
             (None, _) => [&prompt.ids, response].concat(),
         };
-        let cut = self.max_length.is_some_and(|most| ids.len() > most);
+        let cut = self.max_length.is_some_and(|max| ids.len() > max);
         ids.truncate(self.max_length.unwrap_or(ids.len()));
         let (length, positions) = (ids.len(), self.positions);
         ensure!(

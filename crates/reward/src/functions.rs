@@ -116,8 +116,8 @@ mod tests {
         let services = Services { sandbox: None, math_verify: Some(math_verify) };
         let responses = ["", "56", "#### 56", r"\boxed{\sqrt{2}}", "<answer>56</answer>", "Answer: 56", "<think>a</think>56"];
         let sources = ["openai/gsm8k", "searchR1_nq", "math_dapo", "numina_olympiads", "lighteval/MATH"];
-        let asked = all().filter(|function| ![REWARD_MODEL, "sandbox_fusion"].contains(&function.name));
-        for function in asked {
+        let selected = all().filter(|function| ![REWARD_MODEL, "sandbox_fusion"].contains(&function.name));
+        for function in selected {
             let settings: Vec<(&str, f64)> =
                 function.settings.iter().map(|setting| (setting.name, setting.default.unwrap_or(8.0))).collect();
             for (data_source, truth) in sources.iter().flat_map(|source| truths().into_iter().map(move |truth| (source, truth))) {

@@ -18,7 +18,7 @@ pub(crate) const DATA_SOURCES: &[&str] = &[
 ];
 
 /// Largest number of tags of one kind; with more tags, the reward is divided by four.
-const MOST_TAGS: usize = 10;
+const MAX_TAGS: usize = 10;
 
 /// Returns 1 if the last answer is one of the ground truth's `target` (a text or a list of texts), ignoring case, punctuation,
 /// articles and white space, else 0. If the response has more than ten opening or closing tags, a correct answer scores a
@@ -34,7 +34,7 @@ pub(crate) fn score(input: &ScoreInput) -> Result<Score> {
         let answer = normal_form(answer);
         targets.iter().any(|target| normal_form(target) == answer)
     });
-    let crowded = ["<answer>", "</answer>"].iter().any(|tag| solution.matches(tag).count() > MOST_TAGS);
+    let crowded = ["<answer>", "</answer>"].iter().any(|tag| solution.matches(tag).count() > MAX_TAGS);
     let score = match (correct, crowded) {
         (false, _) => 0.0,
         (true, true) => 0.25,

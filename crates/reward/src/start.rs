@@ -26,8 +26,8 @@ impl Services {
             .filter_map(|source| Some((find(source).ok()?.needs, format!("the data source \"{source}\""))));
         let functions =
             functions.into_iter().filter_map(|name| Some((function(name)?.needs, format!("the reward function \"{name}\""))));
-        let asked: Vec<(&[RewardService], String)> = rules.chain(functions).collect();
-        let user = |service| asked.iter().find(|(needs, _)| needs.contains(&service)).map(|(_, user)| user);
+        let users: Vec<(&[RewardService], String)> = rules.chain(functions).collect();
+        let user = |service| users.iter().find(|(needs, _)| needs.contains(&service)).map(|(_, user)| user);
         if let (Some(user), None) = (user(RewardService::Sandbox), &sandbox) {
             bail!(
                 "{user} scores programs by running them in a Sandbox Fusion service, never in this process: set reward.sandbox_fusion.url, \

@@ -50,7 +50,8 @@ pub struct ConversationSample {
     /// All messages, those of the prompt first.
     pub messages: Vec<Value>,
     /// Number of the prompt's messages.
-    pub asked: usize,
+    #[serde(rename = "asked")]
+    pub prompt_messages: usize,
     /// Reason why the conversation ended, such as `answer`.
     pub end: String,
     pub num_turns: usize,

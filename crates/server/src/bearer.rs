@@ -16,10 +16,10 @@ impl Bearer {
     /// 401 if the server has a token and the request lacks it or has another.
     pub fn check(&self, headers: &HeaderMap) -> Result<(), HttpError> {
         let Some(token) = &self.0 else { return Ok(()) };
-        let given = headers.get(AUTHORIZATION).and_then(|header| header.as_bytes().strip_prefix(b"Bearer "));
+        let sent = headers.get(AUTHORIZATION).and_then(|header| header.as_bytes().strip_prefix(b"Bearer "));
         let refused = |message| Err(HttpError::new(StatusCode::UNAUTHORIZED, message).with(WWW_AUTHENTICATE, "Bearer"));
-        match given {
-            Some(given) if same(given, token.as_bytes()) => Ok(()),
+        match sent {
+            Some(sent) if same(sent, token.as_bytes()) => Ok(()),
             Some(_) => refused("the bearer token is wrong"),
             None => refused("the header `Authorization: Bearer TOKEN` is missing"),
         }

@@ -27,21 +27,21 @@ impl hyper::body::Body for ResponseBody {
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match self.get_mut() {
-            Self::Whole(whole) => Pin::new(whole).poll_frame(context),
+            Self::Whole(full) => Pin::new(full).poll_frame(context),
             Self::Pieces(pieces) => Poll::Ready(ready!(pieces.poll_recv(context)).map(|piece| Ok(Frame::data(piece)))),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Self::Whole(whole) => whole.is_end_stream(),
+            Self::Whole(full) => full.is_end_stream(),
             Self::Pieces(_) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Self::Whole(whole) => whole.size_hint(),
+            Self::Whole(full) => full.size_hint(),
             Self::Pieces(_) => SizeHint::default(),
         }
     }

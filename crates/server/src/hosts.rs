@@ -112,8 +112,8 @@ mod tests {
             ("", 403, 403, 403),
             ("\u{e9}", 403, 403, 403),
         ] {
-            let given = [&named, &open, &Hosts::Any].map(|hosts| status(hosts, "/", &[(HOST, host)]));
-            assert_eq!(given, [loopback, others, token], "{host}");
+            let statuses = [&named, &open, &Hosts::Any].map(|hosts| status(hosts, "/", &[(HOST, host)]));
+            assert_eq!(statuses, [loopback, others, token], "{host}");
         }
         let host = (HOST, "localhost:80");
         for (origin, expected) in

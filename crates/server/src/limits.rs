@@ -40,7 +40,7 @@ impl ServerLimits {
     /// Returns limits whose connections fit in the process's limit on open files, after raising that limit as far as allowed.
     pub(crate) fn within_open_files(self) -> Self {
         let requested = self.connections as u64 + OTHER_FILES;
-        let room = raise_open_files(requested).map_or(requested, |most| most.saturating_sub(OTHER_FILES)).max(1);
+        let room = raise_open_files(requested).map_or(requested, |max| max.saturating_sub(OTHER_FILES)).max(1);
         Self { connections: self.connections.min(usize::try_from(room).unwrap_or(usize::MAX)), ..self }
     }
 }

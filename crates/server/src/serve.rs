@@ -49,7 +49,7 @@ pub async fn serve<S: Handler>(
     let mut connections = JoinSet::new();
     loop {
         let stream = tokio::select! {
-            () = asked(interrupt) => break,
+            () = requested(interrupt) => break,
             Some(_) = connections.join_next() => continue,
             stream = accept(&listener) => stream,
         };
@@ -74,8 +74,8 @@ pub async fn serve<S: Handler>(
     Ok(())
 }
 
-async fn asked(interrupt: &Interrupt) {
-    while !interrupt.asked() {
+async fn requested(interrupt: &Interrupt) {
+    while !interrupt.is_requested() {
         sleep(POLL).await;
     }
 }

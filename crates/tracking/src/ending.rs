@@ -31,7 +31,7 @@ pub struct Ending {
 impl Ending {
     /// Creates an ending with the current time.
     pub fn new(exit: Exit, interrupt: &Interrupt) -> Self {
-        let hurried = exit == Exit::Interrupted || interrupt.asked();
+        let hurried = exit == Exit::Interrupted || interrupt.is_requested();
         Self { exit, interrupt: interrupt.clone(), hurried, started: Instant::now() }
     }
 
@@ -44,7 +44,7 @@ impl Ending {
     /// Returns how long a caller may still wait if it wants to wait for `patience`. If the run was asked to stop: at most until
     /// ten seconds after the end. Once a signal arrives after the end: no time.
     pub fn left(&self, patience: Duration) -> Duration {
-        let at_most = match (self.hurried, self.interrupt.asked()) {
+        let at_most = match (self.hurried, self.interrupt.is_requested()) {
             (true, _) => patience.min(STOP_LIMIT),
             (false, true) => Duration::ZERO,
             (false, false) => patience,

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use super::{Ending, Exit, Metrics, StepTable, Tracker};
 
 /// Number of rows that can wait; if there are more, the oldest are dropped.
-const MOST_ROWS: usize = 100_000;
+const MAX_ROWS: usize = 100_000;
 /// Longest time until the thread sees a new row, and until the end of the run sees a signal. Logging a row does not wake the
 /// thread: on a busy machine, a wake-up costs the caller more than the row itself.
 const POLL: Duration = Duration::from_millis(50);
@@ -168,9 +168,9 @@ impl Outbox {
         let row = QueuedRow { step, time: SystemTime::now(), content };
         let mut state = self.shared.lock();
         state.rows.push_back(row);
-        if state.rows.len() > MOST_ROWS {
+        if state.rows.len() > MAX_ROWS {
             state.rows.pop_front();
-            state.lose(1, || format!("more than {MOST_ROWS} rows were waiting, and the oldest were dropped"));
+            state.lose(1, || format!("more than {MAX_ROWS} rows were waiting, and the oldest were dropped"));
         }
         match (std::mem::take(&mut state.lost), state.why.take()) {
             (0, None) => Ok(()),

@@ -171,18 +171,18 @@ fn settings_of_rows(draft: &mut Draft, model: &str, is_rl: bool, rows: &FileRows
         }
     }
     let model = &or_built_in(Path::new(model)).map_err(CliError::setup)?;
-    let most = positions(model).unwrap_or(usize::MAX);
+    let max = positions(model).unwrap_or(usize::MAX);
     let measured = measure(model, rows, found.prompt, &found.response);
     let about = |tokens: usize| format!("the longest row has about {tokens} tokens");
-    let (key, most_of_rows, unmeasured) =
-        if is_rl { ("data.max_prompt_length", most / 2, PROMPT) } else { ("data.max_length", most, TEXT) };
+    let (key, max_of_rows, unmeasured) =
+        if is_rl { ("data.max_prompt_length", max / 2, PROMPT) } else { ("data.max_length", max, TEXT) };
     let measured = measured.map(|lengths| if is_rl { lengths.prompt } else { lengths.prompt + lengths.response });
-    let length = measured.map_or(unmeasured, limit).min(most_of_rows);
+    let length = measured.map_or(unmeasured, limit).min(max_of_rows);
     draft.yaml(key, &length.to_string(), &measured.map_or_else(|| "tokens".to_owned(), about))?;
     if !is_rl {
         return Ok(());
     }
-    let response = RESPONSE.min(most - length);
+    let response = RESPONSE.min(max - length);
     draft.yaml("data.max_response_length", &response.to_string(), "tokens; a longer response is cut")?;
     if found.is_text {
         draft.yaml("data.apply_chat_template", "true", "the prompt is a text, and becomes a message of the user")?;

@@ -60,7 +60,7 @@ pub(super) fn run(args: &RmArgs) -> Result<(), CliError> {
         args.runs.iter().map(|dir| DeletedRun::find(dir)).collect::<Result<_>>().map_err(CliError::setup)?;
     let lines: String = doomed.iter().map(|run| format!("{}  {}\n", run.dir.display(), size(run.bytes))).collect();
     if !args.yes {
-        ensure_asked(&lines)?;
+        ensure_confirmed(&lines)?;
     }
     for run in doomed {
         print(&run.delete().map_err(CliError::run)?)?;
@@ -69,7 +69,7 @@ pub(super) fn run(args: &RmArgs) -> Result<(), CliError> {
 }
 
 /// Asks on the terminal.
-fn ensure_asked(lines: &str) -> Result<(), CliError> {
+fn ensure_confirmed(lines: &str) -> Result<(), CliError> {
     if !stdin().is_terminal() {
         return Err(CliError::setup(anyhow!("these runs would be deleted; --yes deletes them:\n{}", lines.trim_end())));
     }

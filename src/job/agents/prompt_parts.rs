@@ -68,7 +68,7 @@ impl Agents {
     ) -> EndpointModel {
         let EndpointSettings { sampling, variables, ignore_eos, stop_token_ids } = settings;
         let longest = self.limits.max_model_len.unwrap_or(usize::MAX);
-        let defaults = RequestDefaults { sampling: *sampling, longest, vocab: tokenizer.vocab_size(), most: 1 };
+        let defaults = RequestDefaults { sampling: *sampling, longest, vocab: tokenizer.vocab_size(), max: 1 };
         let further = [stop_token_ids.as_slice(), &self.stop_ids()].concat();
         EndpointModel {
             name: MODEL_NAME.to_owned(),

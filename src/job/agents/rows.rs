@@ -82,9 +82,9 @@ impl Agents {
         if self.default != name {
             return format!(": write {group}.agent.default_agent_loop={name}, or {AGENT_NAME}: {name} in rows");
         }
-        let asked = loops.iter().copied().collect::<Vec<_>>().join(", ");
+        let names = loops.iter().copied().collect::<Vec<_>>().join(", ");
         format!(
-            ", because the column {AGENT_NAME} of every row names another loop ({asked}): write {group}.agent.read_agent_name=false, \
+            ", because the column {AGENT_NAME} of every row names another loop ({names}): write {group}.agent.read_agent_name=false, \
              or remove the column"
         )
     }

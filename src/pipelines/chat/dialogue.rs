@@ -93,7 +93,7 @@ fn exchange(partner: &mut Partner, history: &mut ChatHistory, text: &str) -> Res
         if answer.calls.is_empty() {
             return told(answer.end);
         }
-        if partner.most_turns() == Some(turn) {
+        if partner.max_turns() == Some(turn) {
             note("the calls are not run: rollout.multi_turn.max_assistant_turns is reached")?;
             break;
         }

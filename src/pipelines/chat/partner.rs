@@ -43,8 +43,8 @@ pub(crate) struct Partner {
 pub(super) struct ChatTools {
     tools: Box<dyn Toolbox>,
     limits: ConversationLimits,
-    most_calls: usize,
-    most_turns: Option<usize>,
+    max_calls: usize,
+    max_turns: Option<usize>,
 }
 
 /// An answer of the model.
@@ -74,7 +74,7 @@ pub(super) trait Listener {
 
 impl ChatTools {
     pub(super) fn new(tools: Box<dyn Toolbox>, limits: ConversationLimits, keys: &MultiTurnConfig) -> Self {
-        Self { tools, limits, most_calls: keys.max_parallel_calls.max(1), most_turns: keys.assistant_turns() }
+        Self { tools, limits, max_calls: keys.max_parallel_calls.max(1), max_turns: keys.assistant_turns() }
     }
 }
 
@@ -113,8 +113,8 @@ impl Partner {
     }
 
     /// Returns the number of turns that the model may have in one answer; `None` without a limit.
-    pub(super) fn most_turns(&self) -> Option<usize> {
-        self.tools.as_ref().and_then(|tools| tools.most_turns)
+    pub(super) fn max_turns(&self) -> Option<usize> {
+        self.tools.as_ref().and_then(|tools| tools.max_turns)
     }
 
     fn model(&self) -> &EndpointModel {
@@ -146,10 +146,10 @@ impl Partner {
         let refused = |error: burnish_agent::endpoint::ApiError| anyhow!(error.message);
         let mut begun = self.service.begin(api, body.to_string().as_bytes(), None).map_err(refused)?;
         let model = &self.service.facts.model;
-        let (tokenizer, options) = (model.renderer.tokenizer(), &begun.asked.options);
+        let (tokenizer, options) = (model.renderer.tokenizer(), &begun.parsed.options);
         listener.begin(opens_thinking(model, begun.answered.prompts.first().map(Vec::as_slice).unwrap_or_default())?);
         let ends = [model.eos.as_slice(), &options.stop_token_ids].concat();
-        let (mut text, reads_calls) = (ChoiceText::default(), begun.asked.tools.is_some());
+        let (mut text, reads_calls) = (ChoiceText::default(), begun.parsed.tools.is_some());
         loop {
             if self.interrupt.take() {
                 let message = json!({"role": "assistant", "content": text.sent()});
@@ -162,7 +162,7 @@ impl Partner {
                 Some(SequenceEvent::Token(_)) if reads_calls => {}
                 Some(SequenceEvent::Token(id)) => listener.text(&text.token(tokenizer, options, &ends, id))?,
                 Some(SequenceEvent::End(response)) => {
-                    let reply = model.reply(&begun.asked, response).map_err(refused)?;
+                    let reply = model.reply(&begun.parsed, response).map_err(refused)?;
                     listener.text(&text.rest(tokenizer, options, &reply))?;
                     let end = if reply.finish == "length" { AnswerEnd::Limit } else { AnswerEnd::Whole };
                     return Ok(ChatAnswer { message: begun.answered.message(0, &reply), calls: reply.calls, end });
@@ -178,8 +178,8 @@ impl Partner {
     /// # Errors
     /// If a tool ends the chat.
     pub(super) fn run_calls(&mut self, answer: &ChatAnswer, messages: &[Value]) -> Result<(Vec<Value>, usize)> {
-        let Some(ChatTools { tools, limits, most_calls, .. }) = &mut self.tools else { return Ok((Vec::new(), 0)) };
-        let run = &answer.calls[..answer.calls.len().min(*most_calls)];
+        let Some(ChatTools { tools, limits, max_calls, .. }) = &mut self.tools else { return Ok((Vec::new(), 0)) };
+        let run = &answer.calls[..answer.calls.len().min(*max_calls)];
         let results = answer_calls(&mut **tools, run, messages, limits);
         if self.interrupt.take() {
             return Ok((Vec::new(), answer.calls.len()));

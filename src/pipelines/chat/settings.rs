@@ -110,7 +110,7 @@ pub(crate) fn open(mut loaded: Loaded<GenerationConfig>, options: ChatOptions) -
         sampling,
         max_model_len: rollout.max_model_len,
         longest_key: "rollout.max_model_len",
-        most_answers: 1,
+        max_answers: 1,
         device: config.trainer.device,
         dtype: config.model.dtype,
         device_keys: ("trainer.device", "model.dtype"),

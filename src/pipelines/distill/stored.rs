@@ -152,10 +152,10 @@ impl StoredTopK {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub(super) fn write(&self, path: &Path, asked: &FileRequirements, dtype: LogitsDtype) -> Result<()> {
+    pub(super) fn write(&self, path: &Path, required: &FileRequirements, dtype: LogitsDtype) -> Result<()> {
         let TopK { k, ids, log_probs } = &self.all;
         let shape = vec![ids.len() / k, *k];
-        let (ids_dtype, ids): (_, Vec<u8>) = match asked.vocabulary <= 1 << 16 {
+        let (ids_dtype, ids): (_, Vec<u8>) = match required.vocabulary <= 1 << 16 {
             true => (Dtype::U16, ids.iter().flat_map(|&id| (id as u16).to_le_bytes()).collect()),
             false => (Dtype::U32, ids.iter().flat_map(|id| id.to_le_bytes()).collect()),
         };
@@ -163,9 +163,10 @@ impl StoredTopK {
             LogitsDtype::Float32 => (Dtype::F32, log_probs.iter().flat_map(|x| x.to_le_bytes()).collect()),
             LogitsDtype::Float16 => (Dtype::F16, log_probs.iter().flat_map(|&x| f16::from_f32(x).to_le_bytes()).collect()),
         };
-        let teacher = asked.teacher.clone().unwrap_or_default();
+        let teacher = required.teacher.clone().unwrap_or_default();
         let checksum = checksum([ids.as_slice(), log_probs.as_slice()]);
-        let metadata = [("rows", &asked.rows), ("teacher", &teacher), ("temperature", &asked.temperature), (CHECKSUM, &checksum)];
+        let metadata =
+            [("rows", &required.rows), ("teacher", &teacher), ("temperature", &required.temperature), (CHECKSUM, &checksum)];
         let metadata: HashMap<String, String> = metadata.map(|(key, value)| (key.to_owned(), value.clone())).into();
         let tensors = [
             ("ids", TensorView::new(ids_dtype, shape.clone(), &ids)?),
@@ -182,32 +183,32 @@ impl StoredTopK {
     /// # Errors
     /// If the file has another format, or belongs to another teacher, other rows, another temperature or another k. If its values
     /// fail the checksum or cannot be a teacher's.
-    pub(super) fn read(path: &Path, asked: &FileRequirements) -> Result<Self> {
+    pub(super) fn read(path: &Path, required: &FileRequirements) -> Result<Self> {
         let name = path.display();
         let remedy = format!("delete {name} to have it written again, with teacher.path");
-        let tokens: usize = asked.trained.iter().flatten().filter(|&&trained| trained).count();
-        let most = (tokens as u64).saturating_mul(asked.vocabulary as u64).saturating_mul(8).saturating_add(1 << 20);
-        let bytes = foreign::read(path, most)?;
+        let tokens: usize = required.trained.iter().flatten().filter(|&&trained| trained).count();
+        let max = (tokens as u64).saturating_mul(required.vocabulary as u64).saturating_mul(8).saturating_add(1 << 20);
+        let bytes = foreign::read(path, max)?;
         let damaged = || format!("{name} is not a file of a teacher's tokens, or is damaged; {remedy}");
         let (_, header) = SafeTensors::read_metadata(&bytes).with_context(damaged)?;
         let file = SafeTensors::deserialize(&bytes).with_context(damaged)?;
         let metadata = header.metadata().clone().unwrap_or_default();
         let is = |key: &str, value: &str| metadata.get(key).is_some_and(|found| found == value);
         ensure!(
-            is("rows", &asked.rows),
+            is("rows", &required.rows),
             "{name} was written for other rows, or for another tokenizer, template or max_length; {remedy}"
         );
-        if let Some(teacher) = &asked.teacher {
+        if let Some(teacher) = &required.teacher {
             ensure!(
                 is("teacher", teacher),
                 "{name} was written by another teacher than teacher.path; write teacher.path=null to use it nevertheless, or {remedy}"
             );
         }
         ensure!(
-            is("temperature", &asked.temperature),
+            is("temperature", &required.temperature),
             "{name} was written with algorithm.temperature={}, not {}; {remedy}",
             metadata.get("temperature").map_or("?", String::as_str),
-            asked.temperature
+            required.temperature
         );
         let (ids, log_probs) = (file.tensor("ids").with_context(damaged)?, file.tensor("log_probs").with_context(damaged)?);
         let Some(sum) = metadata.get(CHECKSUM) else {
@@ -216,13 +217,13 @@ impl StoredTopK {
         ensure!(checksum([ids.data(), log_probs.data()]) == *sum, "{name}: its values do not match the checksum; {remedy}");
         let &[found, k] = ids.shape() else { anyhow::bail!(damaged()) };
         ensure!(found == tokens && log_probs.shape() == ids.shape() && k >= 1, damaged());
-        if let Some(top_k) = asked.top_k {
+        if let Some(top_k) = required.top_k {
             ensure!(
                 k == top_k,
                 "{name} has {k} tokens at each position, and teacher.top_k is {top_k}; write teacher.top_k={k}, or {remedy}"
             );
         }
-        let mut stored = Self::of(asked.trained.clone(), k);
+        let mut stored = Self::of(required.trained.clone(), k);
         stored.all.ids = match ids.dtype() {
             Dtype::U16 => ids.data().chunks_exact(2).map(|x| u32::from(u16::from_le_bytes([x[0], x[1]]))).collect(),
             Dtype::U32 => ids.data().chunks_exact(4).map(|x| u32::from_le_bytes([x[0], x[1], x[2], x[3]])).collect(),
@@ -233,8 +234,8 @@ impl StoredTopK {
             Dtype::F16 => log_probs.data().chunks_exact(2).map(|x| f16::from_le_bytes([x[0], x[1]]).to_f32()).collect(),
             _ => anyhow::bail!(damaged()),
         };
-        let fits = stored.all.ids.iter().all(|&id| (id as usize) < asked.vocabulary) && k <= asked.vocabulary;
-        ensure!(fits, "{name} has ids beyond the student's vocabulary of {}; {remedy}", asked.vocabulary);
+        let fits = stored.all.ids.iter().all(|&id| (id as usize) < required.vocabulary) && k <= required.vocabulary;
+        ensure!(fits, "{name} has ids beyond the student's vocabulary of {}; {remedy}", required.vocabulary);
         let rounding = if log_probs.dtype() == Dtype::F16 { 1e-2 } else { 1e-3 };
         if let Some((place, what)) = impossible(&stored.all, rounding) {
             anyhow::bail!("{name}: of trained token {place}, {what}; {remedy}");

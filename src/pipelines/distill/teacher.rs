@@ -52,12 +52,14 @@ impl Teacher {
                 if !ranks.first(|| Ok(own.is_stored()))? {
                     let stored = written(&ranks.agree(load(config, student))?, config, inputs, student.config.vocab_size, ranks);
                     ranks.first(|| {
-                        let asked = asked(config, inputs, student)?;
-                        stored.write(file.as_path(), &asked, own.logits_dtype).context("teacher.logits_file")
+                        let required = file_requirements(config, inputs, student)?;
+                        stored.write(file.as_path(), &required, own.logits_dtype).context("teacher.logits_file")
                     })?;
                 }
                 // A new file is read back, so that this run learns from the same values as later runs.
-                let read = || StoredTopK::read(file.as_path(), &asked(config, inputs, student)?).context("teacher.logits_file");
+                let read = || {
+                    StoredTopK::read(file.as_path(), &file_requirements(config, inputs, student)?).context("teacher.logits_file")
+                };
                 Source::Stored(ranks.agree(read())?)
             }
             None => Source::Model { model: Box::new(ranks.agree(load(config, student))?), top_k: own.top_k },
@@ -91,7 +93,7 @@ impl Teacher {
 }
 
 /// Returns the requirements of this run on a file.
-fn asked(config: &DistillConfig, inputs: &StageInputs<SftExample>, student: &CausalLm) -> Result<FileRequirements> {
+fn file_requirements(config: &DistillConfig, inputs: &StageInputs<SftExample>, student: &CausalLm) -> Result<FileRequirements> {
     let own = &config.teacher;
     let examples: Vec<_> = inputs.train.iter().chain(&inputs.val).collect();
     let teacher = own.path.as_ref().map(|path| stored::fingerprint(path.as_path())).transpose().context(KEY)?;

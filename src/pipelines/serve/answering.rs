@@ -24,7 +24,7 @@ impl ServeState {
     /// # Errors
     /// If the engine stopped, or its tokens cannot be decoded.
     pub(super) async fn whole(&self, mut begun: StartedRequest, log: &mut Option<RequestLog>) -> Result<HttpResponse, ApiError> {
-        let count = begun.answered.prompts.len() * begun.asked.options.n;
+        let count = begun.answered.prompts.len() * begun.parsed.options.n;
         let mut replies: Vec<Option<Completion>> = vec![None; count];
         while replies.iter().any(Option::is_none) {
             let (index, event) = begun.ticket.next().await.ok_or_else(broke_off)?;
@@ -34,7 +34,7 @@ impl ServeState {
             }
         }
         let replies: Vec<Completion> = replies.into_iter().flatten().collect();
-        Ok(response(HttpReply::Json(reply_json(&begun.answered, &begun.asked.options, &replies))))
+        Ok(response(HttpReply::Json(reply_json(&begun.answered, &begun.parsed.options, &replies))))
     }
 
     /// Streams chunks while tokens are sampled.
@@ -58,9 +58,9 @@ impl ServeState {
     /// Sends the chunks. Returns false if the client has left.
     async fn send(&self, mut begun: StartedRequest, pieces: &Sender<Bytes>, log: &mut RequestLog) -> Result<bool, ApiError> {
         let tokenizer = self.facts.model.renderer.tokenizer();
-        let (options, reads_calls) = (begun.asked.options.clone(), begun.asked.tools.is_some());
+        let (options, reads_calls) = (begun.parsed.options.clone(), begun.parsed.tools.is_some());
         let mut writer = ChunkWriter::new(begun.answered.clone(), options, reads_calls, &self.facts.model.eos);
-        let mut left = begun.answered.prompts.len() * begun.asked.options.n;
+        let mut left = begun.answered.prompts.len() * begun.parsed.options.n;
         let mut chunks = writer.begin();
         loop {
             // If the channel is closed, the client has left, and the ticket ends the sequences.
@@ -93,10 +93,10 @@ impl ServeState {
 
     /// Decodes the sampled tokens, and records them if they belong to a conversation.
     fn reply(&self, begun: &StartedRequest, index: usize, response: Response) -> Result<Completion, ApiError> {
-        let StartedRequest { answered, asked, starts, .. } = begun;
-        let reply = self.facts.model.reply(asked, response)?;
+        let StartedRequest { answered, parsed, starts, .. } = begun;
+        let reply = self.facts.model.reply(parsed, response)?;
         self.counts.tokens.fetch_add(reply.response.ids.len() as u64, Ordering::Relaxed);
-        if let Some((key, start)) = asked.conversation.as_ref().zip(starts.get(index / asked.options.n.max(1))) {
+        if let Some((key, start)) = parsed.conversation.as_ref().zip(starts.get(index / parsed.options.n.max(1))) {
             let message = (answered.api == Api::Chat).then(|| for_template(&answered.message(index, &reply)));
             self.record().served(key, start, message, reply.response.clone());
         }

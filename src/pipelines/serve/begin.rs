@@ -13,7 +13,7 @@ use burnish_util::time::unix_time;
 pub(crate) struct StartedRequest {
     pub answered: ReplyHead,
     /// The request without its prompts.
-    pub asked: ParsedRequest,
+    pub parsed: ParsedRequest,
     /// The start of each prompt's responses, if the request belongs to a conversation.
     pub starts: Vec<SamplingStart>,
     pub ticket: Ticket,
@@ -26,52 +26,52 @@ impl ServeState {
     /// If the request is wrong or too long, or if too many requests wait.
     pub(crate) fn begin(&self, api: Api, body: &[u8], header: Option<&str>) -> Result<StartedRequest, ApiError> {
         let model = &self.facts.model;
-        let mut asked = model.read(api, body, header)?;
+        let mut parsed = model.read(api, body, header)?;
         let defaults = *model.renderer.defaults();
         let number = self.counts.requests.fetch_add(1, Ordering::Relaxed);
         let (mut starts, mut ids) = (Vec::new(), Vec::new());
-        for prompt in std::mem::take(&mut asked.prompts) {
-            asked.options.sampling(prompt.ids.len(), &defaults)?;
-            match &asked.conversation {
+        for prompt in std::mem::take(&mut parsed.prompts) {
+            parsed.options.sampling(prompt.ids.len(), &defaults)?;
+            match &parsed.conversation {
                 None => ids.push(prompt.ids),
                 Some(key) => {
-                    let start = self.start(key, prompt, &asked);
+                    let start = self.start(key, prompt, &parsed);
                     ids.push(start.ids.clone());
                     starts.push(start);
                 }
             }
         }
-        let (stop, options) = (asked.stop(model), &asked.options);
-        let mut wanted = Vec::with_capacity(ids.len() * options.n);
+        let (stop, options) = (parsed.stop(model), &parsed.options);
+        let mut sequences = Vec::with_capacity(ids.len() * options.n);
         for (prompt, ids) in ids.iter().enumerate() {
             let sampling = options.sampling(ids.len(), &defaults)?;
             let ids: Arc<[u32]> = ids.as_slice().into();
             for sample in 0..options.n {
                 let place = [prompt as u64, sample as u64];
-                let stream = match (options.seed, &asked.conversation) {
+                let stream = match (options.seed, &parsed.conversation) {
                     (Some(seed), _) => Stream::new(seed, "serve seed", &place),
                     (None, Some(key)) => {
-                        let before = starts.get(prompt).map_or(0, |start: &SamplingStart| start.asked);
+                        let before = starts.get(prompt).map_or(0, |start: &SamplingStart| start.requests);
                         Stream::new(self.facts.seed, "serve conversation", &[digest(key.as_bytes()), before, place[0], place[1]])
                     }
                     (None, None) => Stream::new(self.facts.seed, "serve", &[number, place[0], place[1]]),
                 };
-                wanted.push(SequenceRequest { ids: ids.clone(), sampling, stream, stop: stop.clone() });
+                sequences.push(SequenceRequest { ids: ids.clone(), sampling, stream, stop: stop.clone() });
             }
         }
-        let ticket = self.hub.submit(wanted, options.stream, asked.conversation.as_deref());
+        let ticket = self.hub.submit(sequences, options.stream, parsed.conversation.as_deref());
         let ticket = ticket.ok_or_else(|| ApiError::status(503, "too many requests wait for the model"))?;
         let prefix = if api == Api::Chat { "chatcmpl" } else { "cmpl" };
         let (created, name) = (unix_time() as u64, model.name.clone());
         let id = format!("{prefix}-{:x}{number:06x}", model.created);
         let answered = ReplyHead { api, id, model: name, created, prompts: ids };
-        Ok(StartedRequest { answered, asked, starts, ticket })
+        Ok(StartedRequest { answered, parsed, starts, ticket })
     }
 
     /// Returns the continuation of a conversation that a prompt belongs to.
-    fn start(&self, key: &str, prompt: PromptTokens, asked: &ParsedRequest) -> SamplingStart {
-        let found = self.record().find(key, &prompt, asked.setting);
-        let start = self.facts.model.start(found, prompt, asked);
+    fn start(&self, key: &str, prompt: PromptTokens, parsed: &ParsedRequest) -> SamplingStart {
+        let found = self.record().find(key, &prompt, parsed.setting);
+        let start = self.facts.model.start(found, prompt, parsed);
         if let ContinuationKind::Broken(reason) = &start.way {
             tracing::warn!("the conversation {key:?} cannot be continued, and another trajectory begins: {reason}");
         }

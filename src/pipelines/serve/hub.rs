@@ -72,30 +72,30 @@ pub struct RequestHub {
     state: Mutex<State>,
     news: Condvar,
     /// The maximum number of sequences that wait or are sampled.
-    most: usize,
+    max: usize,
     /// The maximum number of sequences that the engine keeps between two requests of a conversation.
-    most_kept: usize,
+    max_kept: usize,
 }
 
 impl RequestHub {
-    pub fn new(most: usize, most_kept: usize) -> Self {
-        Self { state: Mutex::default(), news: Condvar::new(), most, most_kept }
+    pub fn new(max: usize, max_kept: usize) -> Self {
+        Self { state: Mutex::default(), news: Condvar::new(), max, max_kept }
     }
 
     /// Submits sequences. `streams`: true to receive every token at once. `conversation`: a key under which a single sequence is
     /// kept, so that the next request of that conversation reuses its keys and values.
     ///
     /// Returns `None` if too many sequences wait or the engine stopped.
-    pub fn submit(&self, wanted: Vec<SequenceRequest>, streams: bool, conversation: Option<&str>) -> Option<Ticket> {
+    pub fn submit(&self, sequences: Vec<SequenceRequest>, streams: bool, conversation: Option<&str>) -> Option<Ticket> {
         let mut guard = self.lock();
         let state = &mut *guard;
-        if state.closed || state.clients.len().saturating_add(wanted.len()) > self.most {
+        if state.closed || state.clients.len().saturating_add(sequences.len()) > self.max {
             return None;
         }
         let (events, receive) = unbounded_channel();
         let left = Arc::new(AtomicBool::new(false));
-        let keep = conversation.filter(|_| wanted.len() == 1 && self.most_kept > 0);
-        for (index, SequenceRequest { ids, sampling, stream, stop }) in wanted.into_iter().enumerate() {
+        let keep = conversation.filter(|_| sequences.len() == 1 && self.max_kept > 0);
+        for (index, SequenceRequest { ids, sampling, stream, stop }) in sequences.into_iter().enumerate() {
             let known = keep.and_then(|key| state.kept.iter().position(|(kept, _)| kept == key));
             let sequence = match known.and_then(|at| state.kept.remove(at)) {
                 Some((_, sequence)) => sequence,
@@ -158,7 +158,7 @@ impl Turns for RequestHub {
             Some(key) => state.kept.push_back((key, sequence)),
             None => over.push(sequence),
         }
-        while state.kept.len() > self.most_kept
+        while state.kept.len() > self.max_kept
             && let Some((_, oldest)) = state.kept.pop_front()
         {
             over.push(oldest);
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
     use burnish_rollout::Finish;
 
-    fn wanted(ids: &[u32]) -> SequenceRequest {
+    fn sequences(ids: &[u32]) -> SequenceRequest {
         SequenceRequest { ids: ids.into(), sampling: Sampling::PLAIN, stream: Stream::new(1, "test", &[]), stop: None }
     }
 
@@ -202,9 +202,9 @@ mod tests {
     #[test]
     fn a_conversation_keeps_its_sequence() {
         let hub = RequestHub::new(4, 1);
-        let mut first = hub.submit(vec![wanted(&[1])], true, Some("a")).unwrap();
-        let _second = hub.submit(vec![wanted(&[1]), wanted(&[1])], false, Some("a")).unwrap();
-        assert!(hub.submit(vec![wanted(&[1]), wanted(&[1])], false, None).is_none(), "four at most");
+        let mut first = hub.submit(vec![sequences(&[1])], true, Some("a")).unwrap();
+        let _second = hub.submit(vec![sequences(&[1]), sequences(&[1])], false, Some("a")).unwrap();
+        assert!(hub.submit(vec![sequences(&[1]), sequences(&[1])], false, None).is_none(), "four at most");
         assert_eq!(arrived(&hub), (vec![0, 1, 2], vec![]));
         for sequence in 0..3 {
             hub.token(sequence, 7);
@@ -215,10 +215,10 @@ mod tests {
         assert!(matches!(first.events.try_recv(), Ok((0, SequenceEvent::End(_)))));
         assert!(first.events.try_recv().is_err());
         // The sequence continues; another conversation replaces it when it ends.
-        let _again = hub.submit(vec![wanted(&[1, 7, 2])], false, Some("a")).unwrap();
+        let _again = hub.submit(vec![sequences(&[1, 7, 2])], false, Some("a")).unwrap();
         assert_eq!(arrived(&hub), (vec![0], vec![]));
         hub.ended(0, response());
-        let _other = hub.submit(vec![wanted(&[1])], false, Some("b")).unwrap();
+        let _other = hub.submit(vec![sequences(&[1])], false, Some("b")).unwrap();
         hub.ended(3, response());
         assert_eq!(arrived(&hub), (vec![3], vec![0]));
         assert_eq!(hub.waiting(), 0);
@@ -227,14 +227,14 @@ mod tests {
     #[test]
     fn who_leaves_ends_the_sequence() {
         let hub = RequestHub::new(4, 0);
-        let ticket = hub.submit(vec![wanted(&[1])], false, None).unwrap();
+        let ticket = hub.submit(vec![sequences(&[1])], false, None).unwrap();
         let turn = hub.arrived(true).unwrap()[0].turn.clone().unwrap();
         assert!(!turn.is_cancelled());
         drop(ticket);
         assert!(turn.is_cancelled());
-        let mut waits = hub.submit(vec![wanted(&[1])], false, None).unwrap();
+        let mut waits = hub.submit(vec![sequences(&[1])], false, None).unwrap();
         hub.close();
         assert!(waits.events.try_recv().is_err() && hub.arrived(true).is_none());
-        assert!(hub.submit(vec![wanted(&[1])], false, None).is_none());
+        assert!(hub.submit(vec![sequences(&[1])], false, None).is_none());
     }
 }

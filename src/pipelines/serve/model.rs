@@ -44,7 +44,7 @@ pub(crate) struct ModelOptions {
     /// The option that sets `max_model_len`, for messages.
     pub longest_key: &'static str,
     /// The maximum number of responses to one request.
-    pub most_answers: usize,
+    pub max_answers: usize,
     pub device: Device,
     pub dtype: Dtype,
     /// The options that set `device` and `dtype`, for messages.
@@ -122,7 +122,7 @@ impl CheckedModel {
         eos.sort_unstable();
         eos.dedup();
         let defaults =
-            RequestDefaults { sampling: options.sampling, longest, vocab: decoder.vocab_size, most: options.most_answers };
+            RequestDefaults { sampling: options.sampling, longest, vocab: decoder.vocab_size, max: options.max_answers };
         let escaper = SpecialTokenEscaper::new(&tokenizer)?;
         let endpoint = EndpointModel {
             name: options.name.unwrap_or_else(|| folder.display().to_string()),

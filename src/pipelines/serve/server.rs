@@ -33,7 +33,7 @@ pub(crate) struct ServeOptions {
     pub seed: u64,
     pub engine: NativeEngine,
     /// The maximum number of responses that wait or are sampled; further requests get status 503.
-    pub most_waiting: usize,
+    pub max_waiting: usize,
     /// The number of conversations whose keys and values stay cached between two requests.
     pub kept_conversations: usize,
     /// The maximum number of recorded tokens of conversations.
@@ -66,8 +66,8 @@ impl ModelServer {
         let (model, endpoint) = checked.load()?;
         let facts = Facts { model: endpoint, seed: options.seed, token: Bearer(options.token) };
         // A kept sequence occupies a slot of the engine.
-        let kept = options.kept_conversations.min(options.engine.max_num_seqs);
-        let hub = Arc::new(RequestHub::new(options.most_waiting, kept));
+        let max_kept = options.kept_conversations.min(options.engine.max_num_seqs);
+        let hub = Arc::new(RequestHub::new(options.max_waiting, max_kept));
         let (engine, limits, recorded_tokens) = (options.engine, options.limits, options.recorded_tokens);
         let interrupt = Interrupt::on_signals()?;
         Ok(Self { model, facts, hub, listener, interrupt, hosts, limits, engine, recorded_tokens })

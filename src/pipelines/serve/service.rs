@@ -82,9 +82,9 @@ impl Handler for ServeState {
 }
 
 impl ServeState {
-    /// `most_tokens`: the number of tokens of conversations that are kept.
-    pub fn new(facts: Facts, hub: Arc<RequestHub>, most_tokens: usize) -> Self {
-        let record = Mutex::new(ServedConversations::new(most_tokens));
+    /// `max_tokens`: the number of tokens of conversations that are kept.
+    pub fn new(facts: Facts, hub: Arc<RequestHub>, max_tokens: usize) -> Self {
+        let record = Mutex::new(ServedConversations::new(max_tokens));
         Self { facts, hub, counts: Arc::new(RequestCounts::new()), record }
     }
 
@@ -107,7 +107,7 @@ impl ServeState {
         if let Some(log) = log {
             log.tokens = Some((begun.answered.prompts.iter().map(Vec::len).sum(), 0));
         }
-        match log.take_if(|_| begun.asked.options.stream) {
+        match log.take_if(|_| begun.parsed.options.stream) {
             Some(log) => Ok(self.pieces(begun, log)),
             None => self.whole(begun, log).await,
         }

@@ -20,14 +20,14 @@ pub struct Query {
 /// is that of the queries.
 ///
 /// # Errors
-/// If a field is wrong (the message names it), or if there are more than `most` queries.
-pub fn queries(body: &[u8], most: usize) -> Result<Vec<Query>, HttpError> {
+/// If a field is wrong (the message names it), or if there are more than `max` queries.
+pub fn queries(body: &[u8], max: usize) -> Result<Vec<Query>, HttpError> {
     let mut json = serde_json::Deserializer::from_slice(body);
-    let read = json.deserialize_map(Request { most }).and_then(|fields| json.end().map(|()| fields));
+    let read = json.deserialize_map(Request { max }).and_then(|fields| json.end().map(|()| fields));
     let [query, prompts, labels] = read.map_err(|error| HttpError::bad(format!("the body must be a JSON object: {error}")))?;
     let queries = match query {
-        Field::List { count, .. } if count > most => {
-            let message = format!("`query` has {count} texts, --max-queries is {most}");
+        Field::List { count, .. } if count > max => {
+            let message = format!("`query` has {count} texts, --max-queries is {max}");
             return Err(HttpError::new(StatusCode::PAYLOAD_TOO_LARGE, message));
         }
         Field::List { no_text: Some(i), .. } => return Err(HttpError::bad(format!("`query[{i}]` must be text"))),
@@ -69,7 +69,7 @@ enum Field {
 
 /// Parses the object to the fields `query`, `prompts` and `labels`.
 struct Request {
-    most: usize,
+    max: usize,
 }
 
 impl<'de> Visitor<'de> for Request {
@@ -86,7 +86,7 @@ impl<'de> Visitor<'de> for Request {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
-            let texts = if i <= 1 { self.most } else { 0 };
+            let texts = if i <= 1 { self.max } else { 0 };
             if fields[i].replace(map.next_value_seed(Reader::Field { texts })?).is_some() {
                 return Err(A::Error::custom(format!("`{name}` is there twice")));
             }
@@ -153,8 +153,8 @@ impl<'de> Visitor<'de> for Reader {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Field, A::Error> {
         let (mut count, mut texts, mut no_text) = (0, Vec::new(), None);
-        if let Self::Field { texts: most } = self {
-            while texts.len() < most && no_text.is_none() {
+        if let Self::Field { texts: max } = self {
+            while texts.len() < max && no_text.is_none() {
                 match list.next_element_seed(Self::Entry)? {
                     None => return Ok(Field::List { count, texts, no_text }),
                     Some(Field::List { texts: own, .. }) if !own.is_empty() => texts.extend(own),

@@ -60,12 +60,12 @@ impl Texts {
         let mut ids = self.tokenizer.encode(text)?;
         let length = ids.len();
         ensure!(length > 0, "no tokens");
-        let most = self.max_len.unwrap_or(length);
-        ids.truncate(most);
+        let max = self.max_len.unwrap_or(length);
+        ids.truncate(max);
         ensure!(
             ids.len() <= positions,
             "{length} tokens, and the model has max_position_embeddings {positions}; --max-len {positions} leaves out the end"
         );
-        Ok(Input::whole(ids, length > most))
+        Ok(Input::whole(ids, length > max))
     }
 }

@@ -89,17 +89,17 @@ fn training<O: Objective>(config: &O::Config, tokenizer: &Tokenizer) -> Result<(
     let keys = config.stage();
     let (data, on_malformed) = (keys.data, keys.data.on_malformed_row.to_layer());
     let (shuffle, seed) = (data.shuffle, data.seed.unwrap_or(keys.trainer.seed));
-    let read = |files, most: Option<usize>| {
-        let take = most.map(|most| Take { most, shuffle, seed });
+    let read = |files, max: Option<usize>| {
+        let take = max.map(|max| Take { max, shuffle, seed });
         let rows = RowFiles { files, training: true, reading: RowSelection { take, on_malformed } };
         O::read(config, tokenizer, &rows).context("data.train_files")
     };
-    let most = usize::try_from(data.train_max_samples).ok();
+    let max = usize::try_from(data.train_max_samples).ok();
     // Weighted sets are read separately, so that packing does not join rows of different sets.
     let sets: Vec<Vec<O::Example>> = match data.train_weights {
-        None => vec![read(data.train_files.paths(), most)?],
+        None => vec![read(data.train_files.paths(), max)?],
         Some(weights) => {
-            let shares = most.map(|most| shares(most, weights));
+            let shares = max.map(|max| shares(max, weights));
             let file = |(i, file): (usize, &Location)| read(file.paths(), shares.as_ref().map(|shares| shares[i]));
             data.train_files.iter().enumerate().map(file).collect::<Result<_>>()?
         }
@@ -109,10 +109,10 @@ fn training<O: Objective>(config: &O::Config, tokenizer: &Tokenizer) -> Result<(
 }
 
 /// Divides a number of rows among files by their weights. Each file gets at least one.
-fn shares(most: usize, weights: &[f64]) -> Vec<usize> {
+fn shares(max: usize, weights: &[f64]) -> Vec<usize> {
     let all: f64 = weights.iter().sum();
     let mut before = 0.0;
-    let up_to = |sum: f64| (most as f64 * sum / all).round() as usize;
+    let up_to = |sum: f64| (max as f64 * sum / all).round() as usize;
     let share = |weight: &f64| {
         let start = up_to(before);
         before += weight;
@@ -126,7 +126,7 @@ fn validation<O: Objective>(config: &O::Config, tokenizer: &Tokenizer) -> Result
     let keys = config.stage();
     let Some(files) = keys.data.val_files else { return Ok(Vec::new()) };
     let seed = keys.data.seed.unwrap_or(keys.trainer.seed);
-    let take = usize::try_from(keys.data.val_max_samples).ok().map(|most| Take { most, shuffle: false, seed });
+    let take = usize::try_from(keys.data.val_max_samples).ok().map(|max| Take { max, shuffle: false, seed });
     let reading = RowSelection { take, on_malformed: keys.data.on_malformed_row.to_layer() };
     O::read(config, tokenizer, &RowFiles { files: files.paths(), training: false, reading }).context("data.val_files")
 }
@@ -137,13 +137,13 @@ mod tests {
 
     #[test]
     fn rows_are_divided_by_weight() {
-        for (most, weights, expected) in [
+        for (max, weights, expected) in [
             (12, &[1.0, 3.0][..], &[3, 9][..]),
             (10, &[1.0, 1.0, 1.0], &[3, 4, 3]),
             (2, &[1.0, 1000.0], &[1, 2]),
             (5, &[0.1], &[5]),
         ] {
-            assert_eq!(shares(most, weights), expected, "{most} {weights:?}");
+            assert_eq!(shares(max, weights), expected, "{max} {weights:?}");
         }
     }
 }

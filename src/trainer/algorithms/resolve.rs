@@ -37,8 +37,8 @@ pub(crate) fn corrections(config: &PpoConfig) -> Result<Correction> {
         rollout_rs_threshold_lower: settings.rollout_rs_threshold_lower,
         rollout_token_veto_threshold: settings.rollout_token_veto_threshold,
     })?;
-    let asked = settings.bypass_mode || correction != RolloutCorrection::default();
-    Ok(Correction { correction: asked.then_some(correction), bypass: settings.bypass_mode })
+    let corrects = settings.bypass_mode || correction != RolloutCorrection::default();
+    Ok(Correction { correction: corrects.then_some(correction), bypass: settings.bypass_mode })
 }
 
 /// Returns true if an estimator or a metric reads Σ π² of each token.

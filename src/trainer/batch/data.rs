@@ -293,7 +293,7 @@ pub mod tests {
             messages: [("user", "2*3"), ("assistant", ""), ("tool", "6"), ("assistant", "It is 6.")]
                 .map(|(role, content)| json!({"role": role, "content": content}))
                 .to_vec(),
-            asked: 1,
+            prompt_messages: 1,
             tools: vec![],
             tokens_only: false,
             assistant_turns: 2,

@@ -106,8 +106,8 @@ impl Distillation {
 
     /// Returns the distillation loss alone.
     fn loss(&self, Distances { values, slopes }: &Distances, x: &LossColumns) -> LossResult {
-        let (most, weights) = (self.loss_max_clamp.unwrap_or(f32::INFINITY), x.penalty_weights);
-        let clamped: Vec<f32> = values.iter().map(|x| x.clamp(-most, most)).collect();
+        let (max, weights) = (self.loss_max_clamp.unwrap_or(f32::INFINITY), x.penalty_weights);
+        let clamped: Vec<f32> = values.iter().map(|x| x.clamp(-max, max)).collect();
         if let Some(objective) = &self.policy_gradient {
             let advantages: Vec<f32> = clamped.iter().map(|x| -x).collect();
             // The mask of the rewards' loss excludes tokens of low entropy; the teacher judges all tokens.
@@ -118,7 +118,7 @@ impl Distillation {
         // A masked token may have any value, even NaN, which a weight of 0 would not remove.
         let of_trained = |i: usize, value: f32| if x.mask[i] == 0.0 { 0.0 } else { f64::from(value) * f64::from(weights[i]) };
         let loss = clamped.iter().enumerate().map(|(i, &value)| of_trained(i, value)).sum();
-        let slope = |i: usize| if values[i].abs() <= most { of_trained(i, slopes[i]) as f32 } else { 0.0 };
+        let slope = |i: usize| if values[i].abs() <= max { of_trained(i, slopes[i]) as f32 } else { 0.0 };
         let (d, nothing): (Vec<f32>, _) = ((0..values.len()).map(slope).collect(), vec![0.0; values.len()]);
         let (d_log_prob, d_full_kl) = if self.passes_before() { (d, vec![]) } else { (nothing.clone(), d) };
         LossResult { loss, d_log_prob, d_entropy: nothing, d_full_kl, ..LossResult::default() }

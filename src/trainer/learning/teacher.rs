@@ -59,7 +59,7 @@ pub(crate) fn load(config: &PpoConfig, inputs: &TrainerInputs, policy: &CausalLm
         teacher: loaded.computing(bfloat16, false),
         measure: measure(loss)?,
         with_rewards: loss.use_task_rewards.then_some(loss.distillation_loss_coef),
-        loss_max_clamp: loss.loss_max_clamp.map(|most| most as f32),
+        loss_max_clamp: loss.loss_max_clamp.map(|max| max as f32),
         policy_gradient: if loss.use_policy_gradient { Some(policy_gradient(config)?) } else { None },
     }))
 }

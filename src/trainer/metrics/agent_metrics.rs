@@ -13,7 +13,7 @@ use burnish_agent::{CallRecord, EndReason, Episode, ReplyFailure};
 use burnish_tracking::Metrics;
 
 /// Maximum number of tools with separate metrics: names come from the model, and a run may have any number of tools.
-const MOST_TOOLS: usize = 64;
+const MAX_TOOLS: usize = 64;
 
 /// Adds the metrics of the conversations of a batch.
 ///
@@ -77,7 +77,7 @@ fn of_calls(calls: &[&CallRecord], conversations: f64, metrics: &mut Metrics) {
     for &call in calls.iter().filter(|call| call.failure != Some(ReplyFailure::UnknownTool)) {
         tools.entry(&call.name).or_default().push(call);
     }
-    for (name, calls) in tools.into_iter().take(MOST_TOOLS) {
+    for (name, calls) in tools.into_iter().take(MAX_TOOLS) {
         metrics.set(format!("tools/{name}/calls"), calls.len() as f64);
         metrics.set(format!("tools/{name}/failure_rate"), share(&calls, &failed));
         let seconds: Vec<f64> = calls.iter().map(|call| call.seconds).collect();
@@ -118,13 +118,13 @@ impl ToolWatch {
         if !calls.is_empty() && self.answered == 0 && !std::mem::replace(&mut self.said_failed, true) {
             let mut kinds: BTreeMap<(Option<ReplyFailure>, &str), usize> = BTreeMap::new();
             calls.iter().for_each(|call| *kinds.entry((call.failure, &call.name)).or_default() += 1);
-            let most = kinds.into_iter().max_by_key(|(_, count)| *count);
-            let most = most.and_then(|((failure, name), count)| Some(format!("{count} times {} of {name:?}", failure?.name())));
+            let max = kinds.into_iter().max_by_key(|(_, count)| *count);
+            let max = max.and_then(|((failure, name), count)| Some(format!("{count} times {} of {name:?}", failure?.name())));
             let count = calls.len();
             warnings.push(format!(
                 "no tool returned a result for {count} calls, most often {}; the model got an error each time. The log has \
                  the output of the tools, trainer report the calls",
-                most.unwrap_or_default()
+                max.unwrap_or_default()
             ));
         }
         warnings

@@ -114,9 +114,9 @@ pub(crate) fn spread(name: &str, values: &[f64], metrics: &mut Metrics) {
 
 /// Adds the metrics of lengths. `clip_ratio` is the share of the maximum length, as in verl: a response that ends exactly there
 /// also counts.
-fn length(name: &str, values: &[f64], most: usize, metrics: &mut Metrics) {
+fn length(name: &str, values: &[f64], max: usize, metrics: &mut Metrics) {
     spread(name, values, metrics);
-    let clipped = values.iter().filter(|&&v| v >= most as f64).count();
+    let clipped = values.iter().filter(|&&v| v >= max as f64).count();
     metrics.set(format!("{name}/clip_ratio"), clipped as f64 / values.len() as f64);
 }
 

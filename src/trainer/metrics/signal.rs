@@ -50,7 +50,7 @@ impl Signal {
 /// entropy bonus may still move the policy.
 pub(crate) fn missing(batch: &Batch, needs: impl Fn(Need) -> bool, metrics: &Metrics) -> Option<&'static str> {
     let scores: Vec<f64> = batch.trajectory_scores().into_iter().flatten().collect();
-    let size = scores.iter().fold(0.0, |most: f64, score| most.max(score.abs()));
+    let size = scores.iter().fold(0.0, |max: f64, score| max.max(score.abs()));
     let (mask, advantages) = (&batch[Column::Mask], batch.get(Column::Advantages));
     if mask.iter().all(|&m| m == 0.0) {
         return Some("no token was trained");

@@ -99,12 +99,12 @@ fn win(own: usize, sizes: &[usize], draws: usize) -> f64 {
 /// Returns the probability that the others have at most `count` each and `rest` together, divided by the number of classes that
 /// share the first place: one more than have `count`.
 fn at_most(others: &[Vec<f64>], count: usize, rest: usize) -> f64 {
-    let most = others.len().min(rest / count);
-    let mut ways = vec![vec![0.0; rest + 1]; most + 1];
+    let max = others.len().min(rest / count);
+    let mut ways = vec![vec![0.0; rest + 1]; max + 1];
     ways[0][0] = 1.0;
     for other in others {
         // Downwards, so that reads see the values from before this class.
-        for ties in (0..=most).rev() {
+        for ties in (0..=max).rev() {
             for sum in (0..=rest).rev() {
                 let below = other.iter().take(count.min(sum + 1)).enumerate();
                 let mut probability: f64 = below.map(|(mine, p)| p * ways[ties][sum - mine]).sum();
@@ -118,10 +118,10 @@ fn at_most(others: &[Vec<f64>], count: usize, rest: usize) -> f64 {
     ways.iter().enumerate().map(|(ties, sums)| sums[rest] / (ties + 1) as f64).sum()
 }
 
-/// Returns the Poisson probabilities of 0, 1, … up to `most`, without negligible ones at the end.
-fn poisson(mean: f64, most: usize) -> Vec<f64> {
+/// Returns the Poisson probabilities of 0, 1, … up to `max`, without negligible ones at the end.
+fn poisson(mean: f64, max: usize) -> Vec<f64> {
     let mut log = -mean;
-    let mut probabilities: Vec<f64> = (0..=most)
+    let mut probabilities: Vec<f64> = (0..=max)
         .map(|count| {
             if count > 0 {
                 log += mean.ln() - (count as f64).ln();
@@ -146,8 +146,8 @@ mod tests {
         let value = |sequence: usize| {
             let drawn: Vec<usize> = (0..draws).map(|i| sequence / n.pow(i as u32) % n).collect();
             let votes = |i: &usize| drawn.iter().filter(|j| answers[**j] == answers[*i]).count();
-            let most = drawn.iter().map(votes).max().unwrap();
-            values[*drawn.iter().find(|i| votes(i) == most).unwrap()]
+            let max = drawn.iter().map(votes).max().unwrap();
+            values[*drawn.iter().find(|i| votes(i) == max).unwrap()]
         };
         let moment = |power| (0..sequences).map(|s| value(s).powi(power)).sum::<f64>() / sequences as f64;
         [moment(1), (moment(2) - moment(1) * moment(1)).max(0.0).sqrt()]

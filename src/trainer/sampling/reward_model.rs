@@ -55,11 +55,11 @@ impl RewardModelPlan {
         };
         let positions = decoder.max_position_embeddings;
         match settings.max_length {
-            Some(most) => {
-                ensure!(most <= positions, "reward_model.max_length is {most}, {path} has max_position_embeddings {positions}");
-                if longest > most {
+            Some(max) => {
+                ensure!(max <= positions, "reward_model.max_length is {max}, {path} has max_position_embeddings {positions}");
+                if longest > max {
                     tracing::warn!(
-                        "the reward model may have to read {longest} tokens: inputs longer than reward_model.max_length={most} lose their \
+                        "the reward model may have to read {longest} tokens: inputs longer than reward_model.max_length={max} lose their \
                          end, as reward/{CUT}/mean reports"
                     );
                 }
@@ -83,8 +83,8 @@ impl RewardModelPlan {
     /// Returns the size of the largest pass that scores this many responses.
     pub fn widest(&self, config: &PpoConfig, responses: usize) -> LargestBatch {
         let sequences = match cut(config) {
-            Cut::Sequences(most) => most,
-            Cut::Tokens(most) => (most / self.longest).max(1),
+            Cut::Sequences(max) => max,
+            Cut::Tokens(max) => (max / self.longest).max(1),
         };
         let sequences = sequences.min(responses);
         LargestBatch { rows: sequences * self.longest, predicted: sequences, longest: self.longest }

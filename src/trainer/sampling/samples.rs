@@ -25,15 +25,15 @@ use burnish_util::rng::Stream;
 /// Sends `trainer.log_completions` random responses of this step to the trackers, at the first step of each of
 /// `trainer.num_sample_generations` equal parts of training (TRL's `sample_generations_freq`), and at the last step.
 pub(crate) fn show_completions(batch: &Batch, tokenizer: &Tokenizer, config: &TrainerConfig, at: &mut Context) -> Result<()> {
-    let (most, times) = (config.log_completions, config.num_sample_generations as u64);
+    let (max, times) = (config.log_completions, config.num_sample_generations as u64);
     let total = at.total_steps();
     let due = |times: u64| (at.step - 1).is_multiple_of(total.div_ceil(times).max(1)) || at.step == total;
-    if most == 0 || times == 0 || !due(times) {
+    if max == 0 || times == 0 || !due(times) {
         return Ok(());
     }
     let mut chosen: Vec<usize> = (0..batch.len()).collect();
     Stream::new(config.seed, "shown completions", &[at.step]).shuffle(&mut chosen);
-    chosen.truncate(most);
+    chosen.truncate(max);
     chosen.sort_unstable();
     let samples: Vec<Sample> = chosen.iter().map(|&i| sample_of(batch, i, "train", tokenizer, at.step)).collect::<Result<_>>()?;
     let questions = chosen.iter().map(|&i| question(batch.prompt(i))).collect();
@@ -73,7 +73,7 @@ pub(super) fn sample_of(batch: &Batch, i: usize, kind: &str, tokenizer: &Tokeniz
 fn talk(episode: &Episode) -> ConversationSample {
     ConversationSample {
         messages: episode.messages.clone(),
-        asked: episode.messages.len() - completion(episode).len(),
+        prompt_messages: episode.messages.len() - completion(episode).len(),
         end: episode.end.name().to_owned(),
         num_turns: episode.num_turns(),
         sampled: episode.sampled.iter().map(|sampled| u8::from(*sampled)).collect(),
@@ -124,7 +124,7 @@ pub(super) fn generations(batch: &Batch, step: u64) -> String {
         row.insert("step".into(), step.into());
         if let Some(episode) = &batch.episodes[i] {
             row.insert("messages".into(), episode.messages.clone().into());
-            row.insert("asked".into(), episode.asked.into());
+            row.insert("asked".into(), episode.prompt_messages.into());
             if !episode.tools.is_empty() {
                 row.insert("tools".into(), episode.tools.clone().into());
             }
@@ -174,7 +174,7 @@ fn table(samples: &[Sample], name: &'static str) -> StepTable {
     columns.extend(advantage.then(|| "advantage".to_owned()));
     let row = |sample: &Sample| {
         let talk = sample.conversation.as_ref();
-        let response = talk.map(|talk| turns(talk.messages.get(talk.asked..).unwrap_or_default()));
+        let response = talk.map(|talk| turns(talk.messages.get(talk.prompt_messages..).unwrap_or_default()));
         let response = response.as_deref().unwrap_or(&sample.response);
         let mut row = vec![Cell::from(sample.prompt.as_str()), Cell::from(response), Cell::from(sample.score)];
         row.extend(components.iter().map(|name| Cell::from(number(sample.components.get(*name)))));
@@ -204,7 +204,7 @@ mod tests {
 
         let samples: Vec<Sample> = [0, 1].map(|i| sample_of(&batch, i, "train", &tokenizer, 3).unwrap()).to_vec();
         let talk = samples[0].conversation.as_ref().unwrap();
-        assert_eq!((talk.asked, &talk.sampled[..]), (1, &[1, 0, 1][..]));
+        assert_eq!((talk.prompt_messages, &talk.sampled[..]), (1, &[1, 0, 1][..]));
         let table = table(&samples, "completions");
         assert_eq!(table.columns, ["query", "response", "score", "num_turns", "end"]);
         assert_eq!(table.rows[0][1], Cell::from("assistant: \ntool: 6\nassistant: It is 6."));

@@ -38,8 +38,9 @@ impl SamplingSide {
         let pending: Vec<PendingScores> = responses.iter_mut().map_while(|response| response.pending.take()).collect();
         let prompt = |i: usize| prompts[i / n].as_ref();
         let called = responses.iter().take(pending.len()).enumerate();
-        let asked: Vec<Cow<Prompt>> = called.clone().map(|(i, response)| asked(prompt(i), response)).collect();
-        let judged = asked.iter().zip(called.clone()).map(|(prompt, (_, response))| Judged {
+        let judged_prompts: Vec<Cow<Prompt>> =
+            called.clone().map(|(i, response)| prompt_of_conversation(prompt(i), response)).collect();
+        let judged = judged_prompts.iter().zip(called.clone()).map(|(prompt, (_, response))| Judged {
             prompt,
             response: &response.response.ids,
             conversation: response.episode.as_ref().map(|episode| episode as &dyn Conversation),
@@ -107,7 +108,7 @@ impl SamplingSide {
 }
 
 /// Returns the prompt that a reward model reads, with the ids of the conversation made from it.
-fn asked<'a>(prompt: &'a Prompt, response: &DecodedResponse) -> Cow<'a, Prompt> {
+fn prompt_of_conversation<'a>(prompt: &'a Prompt, response: &DecodedResponse) -> Cow<'a, Prompt> {
     match response.episode.as_ref().filter(|episode| episode.prompt != prompt.ids) {
         Some(episode) => Cow::Owned(Prompt { ids: episode.prompt.clone(), ..prompt.clone() }),
         None => Cow::Borrowed(prompt),

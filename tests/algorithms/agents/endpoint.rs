@@ -47,7 +47,7 @@ fn the_official_client_is_understood() {
 #[test]
 fn a_stream_adds_up_to_the_answer() {
     let tokenizer = Tokenizer::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data/arithmetic/model")).unwrap();
-    let defaults = RequestDefaults { sampling: Sampling::PLAIN, longest: 64, vocab: tokenizer.vocab_size(), most: 8 };
+    let defaults = RequestDefaults { sampling: Sampling::PLAIN, longest: 64, vocab: tokenizer.vocab_size(), max: 8 };
     let renderer = PromptRenderer::new(tokenizer.clone(), Map::new(), defaults);
     let prompt = renderer.text(&CompletionPrompt::Text("1+1=".to_owned())).unwrap();
     let mut ids = tokenizer.encode("12+34=46").unwrap();

@@ -42,7 +42,7 @@ fn episode() -> Episode {
         finish: Finish::Stop,
         end: EndReason::Answer,
         messages: messages.map(|(role, content)| json!({"role": role, "content": content})).to_vec(),
-        asked: 1,
+        prompt_messages: 1,
         tools: vec![],
         tokens_only: false,
         assistant_turns: 2,

@@ -29,7 +29,7 @@ fn tokenizer() -> Tokenizer {
 
 fn options(scores: bool) -> OpenAiOptions {
     let tokenizer = tokenizer();
-    let defaults = RequestDefaults { sampling: Sampling::PLAIN, longest: 1000, vocab: tokenizer.vocab_size(), most: 1 };
+    let defaults = RequestDefaults { sampling: Sampling::PLAIN, longest: 1000, vocab: tokenizer.vocab_size(), max: 1 };
     let escaper = SpecialTokenEscaper::new(&tokenizer).unwrap();
     let model = EndpointModel {
         name: "policy".to_owned(),

@@ -308,12 +308,12 @@ class Twice(AgentLoopBase):
     let ask = |op: &str, arguments: Value| session.ask(op, &arguments, TIME).unwrap().unwrap();
     let arguments = json!({"name": "twice", "sampling_params": {"temperature": 0.5}, "row": {"raw_prompt": [{"role": "user"}]},
         "tokenizer": {}, "request_id": "r"});
-    let asked = ask("loop", arguments.clone());
-    assert_eq!(asked["tokenize"]["messages"], json!([{"role": "user"}]));
-    let asked = ask("turn", json!([10, 11]));
-    assert_eq!(asked, json!({"generate": {"prompt_ids": [10, 11], "sampling_params": {"temperature": 0.5}}}));
-    let asked = ask("turn", json!({"token_ids": [1, 2]}));
-    assert_eq!(asked["generate"]["prompt_ids"], json!([10, 11, 1, 2]));
+    let request = ask("loop", arguments.clone());
+    assert_eq!(request["tokenize"]["messages"], json!([{"role": "user"}]));
+    let request = ask("turn", json!([10, 11]));
+    assert_eq!(request, json!({"generate": {"prompt_ids": [10, 11], "sampling_params": {"temperature": 0.5}}}));
+    let request = ask("turn", json!({"token_ids": [1, 2]}));
+    assert_eq!(request["generate"]["prompt_ids"], json!([10, 11, 1, 2]));
     let done = &ask("turn", json!({"token_ids": [3, 4]}))["done"][0];
     assert_eq!((&done["response_ids"], &done["reward_score"]), (&json!([1, 2, 3]), &json!(1.5)));
     assert_eq!((&done["extra_fields"], &done["num_turns"]), (&json!({"seen": 4}), &json!(3)));

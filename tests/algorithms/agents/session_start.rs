@@ -112,7 +112,7 @@ fn start(file: &File, start_method: StartMethod) -> Host {
 }
 
 /// The results of the calls of a conversation.
-fn asked(host: &Host, conversation: usize) -> Vec<ToolResult> {
+fn ask_tool(host: &Host, conversation: usize) -> Vec<ToolResult> {
     let mut tools = tools(host, RowTools::default(), Duration::from_secs(10));
     let mut ask = |nth: usize| {
         let arguments = format!(r#"{{"x": {}}}"#, 100 * conversation + nth);
@@ -125,7 +125,7 @@ fn asked(host: &Host, conversation: usize) -> Vec<ToolResult> {
 fn assert_right(label: &str, host: &Host) {
     thread::scope(|scope| {
         let running: Vec<_> =
-            (1..=CONVERSATIONS).map(|conversation| (conversation, scope.spawn(move || asked(host, conversation)))).collect();
+            (1..=CONVERSATIONS).map(|conversation| (conversation, scope.spawn(move || ask_tool(host, conversation)))).collect();
         for (conversation, answers) in running {
             for (nth, answer) in answers.join().unwrap().into_iter().enumerate() {
                 assert_eq!((answer.text, answer.failure), ((100 * conversation + nth).to_string(), None), "{label}");
@@ -159,8 +159,8 @@ fn what_files_leave_open_is_not_shared() {
 #[test]
 fn a_file_that_loads_once_only_fails_its_conversations() {
     let file = file(0, "os.mkdir(FOLDER + '/once')", "return x");
-    let answers = asked(&start(&file, StartMethod::Spawn), 1);
+    let answers = ask_tool(&start(&file, StartMethod::Spawn), 1);
     assert!(answers.iter().all(|answer| answer.failure == Some(ReplyFailure::Died)), "{answers:?}");
     fs::remove_dir(file.path().replace("my_agent.py", "once")).unwrap();
-    assert_eq!(asked(&start(&file, StartMethod::Fork), 1)[0].failure, None);
+    assert_eq!(ask_tool(&start(&file, StartMethod::Fork), 1)[0].failure, None);
 }

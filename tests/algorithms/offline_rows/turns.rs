@@ -124,11 +124,11 @@ fn turns_are_trls_golden() {
                 let ours = ours.trim_end_matches('\n');
                 // Some of TRL's variants also train the opening of a turn; here it is not trained.
                 let header = theirs.strip_suffix(ours);
-                let is_given = |header: &str| header.is_empty() || before(i).contains(header);
+                let is_set = |header: &str| header.is_empty() || before(i).contains(header);
                 // A token that spans the template and the response is trained, like in TRL, which marks characters.
                 let merged = ours.strip_suffix(theirs).filter(|more| more.chars().all(|c| c == '\n'));
                 if case["same"] == true {
-                    match header.or(merged).filter(|header| is_given(header)) {
+                    match header.or(merged).filter(|header| is_set(header)) {
                         Some(_) => same += 1,
                         None => wrong.push(format!("{label}, turn {i}: {ours:?}, TRL {theirs:?}")),
                     }

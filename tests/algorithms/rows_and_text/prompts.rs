@@ -256,8 +256,8 @@ fn samples_are_chosen_at_random_only_when_shuffling() {
     let tokenizer = char_tokenizer(folder.path());
     let rows: Vec<Value> = (0..50).map(|i| row(&i.to_string())).collect();
     let files = jsonl(folder.path(), &rows);
-    let take = |most: Option<usize>, shuffle, seed| -> Vec<usize> {
-        let reading = RowSelection { take: most.map(|most| Take { most, shuffle, seed }), ..RowSelection::default() };
+    let take = |max: Option<usize>, shuffle, seed| -> Vec<usize> {
+        let reading = RowSelection { take: max.map(|max| Take { max, shuffle, seed }), ..RowSelection::default() };
         let prompts = load_prompts(&files, &tokenizer, &PromptOptions { reading, ..options() }).unwrap();
         prompts.iter().map(|prompt| prompt.index).collect()
     };

@@ -167,9 +167,9 @@ fn a_template_is_told_the_date_of_its_run() {
     let with_tools = json!({"tools": [1]}).as_object().unwrap().clone();
     let tokenizer = dated("2024-02-29");
     assert_eq!(tokenizer.apply_chat_template(&message, true, &with_tools).unwrap(), "");
-    assert!(!tokenizer.date().was_asked());
+    assert!(!tokenizer.date().was_printed());
     assert_eq!(tokenizer.apply_chat_template(&message, true, &Map::new()).unwrap(), "29 Feb 2024 00:00");
-    assert!(tokenizer.date().was_asked());
+    assert!(tokenizer.date().was_printed());
     let timed = dated("2024-02-29T18:30:00");
     assert_eq!(timed.apply_chat_template(&message, true, &Map::new()).unwrap(), "29 Feb 2024 18:30");
     assert_eq!((tokenizer.date().to_string(), timed.date().to_string()), ("2024-02-29".into(), "2024-02-29T18:30:00".into()));

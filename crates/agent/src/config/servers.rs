@@ -109,12 +109,12 @@ fn server(
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<McpServerConfig, ConfigFileError> {
     let expand = |key: &str, text: &str| expanded(text, variable).map_err(|message| wrong(&format!("{place}.{key}"), message));
-    let own = |key: &str| text(fields, place, key)?.map(|text| expand(key, text)).transpose();
+    let expanded = |key: &str| text(fields, place, key)?.map(|text| expand(key, text)).transpose();
     let pairs = |key: &str| -> Result<Vec<(String, String)>, ConfigFileError> {
         let pairs = texts_by_name(fields, place, key)?;
         pairs.into_iter().map(|(name, text)| Ok((name, expand(key, &text)?))).collect()
     };
-    let address = match (own("command")?, own("url")?) {
+    let address = match (expanded("command")?, expanded("url")?) {
         (Some(command), None) => {
             refuse_others(fields, place, &["headers", "auth_token", "auth"], "a program that is started by `command`")?;
             let args = texts(fields, place, "args")?;
@@ -122,7 +122,7 @@ fn server(
             if let Some(other) = transport(fields, place)?.filter(|name| *name != "stdio") {
                 return Err(wrong(place, format!("the transport of a server with `command` is stdio, not {other}")));
             }
-            ServerAddress::Program { command, args, env: pairs("env")?, folder: own("cwd")? }
+            ServerAddress::Program { command, args, env: pairs("env")?, folder: expanded("cwd")? }
         }
         (None, Some(url)) => {
             refuse_others(fields, place, &["args", "env", "cwd"], "an address (`url`)")?;
@@ -131,7 +131,7 @@ fn server(
             }
             let mut headers = pairs("headers")?;
             for key in ["auth_token", "auth"] {
-                match own(key)?.as_deref() {
+                match expanded(key)?.as_deref() {
                     Some("oauth") if key == "auth" => {
                         let message =
                             "oauth needs a login in a browser, which is not supported: set a token (`auth`), or `headers`";

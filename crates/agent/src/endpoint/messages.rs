@@ -96,17 +96,17 @@ fn object(text: &str) -> Option<Value> {
 
 /// Returns true if a message of a request equals one that was served or requested before. Differences that clients introduce do
 /// not count: added or omitted null fields, text as parts, stripped responses, and reformatted JSON arguments.
-pub(super) fn is_same(known: &Value, given: &Value) -> bool {
+pub(super) fn is_same(known: &Value, sent: &Value) -> bool {
     let role = |message: &Value| match message["role"].as_str() {
         Some("developer") => "system".to_owned(),
         role => role.unwrap_or_default().to_owned(),
     };
-    let (role, given_role) = (role(known), role(given));
-    let (text, given_text) = (content(known), content(given));
-    let texts = if role == "assistant" { text.trim() == given_text.trim() } else { text == given_text };
+    let (role, sent_role) = (role(known), role(sent));
+    let (text, sent_text) = (content(known), content(sent));
+    let texts = if role == "assistant" { text.trim() == sent_text.trim() } else { text == sent_text };
     let id = |message: &Value| message.get("tool_call_id").cloned().unwrap_or_default();
-    let (calls, given_calls) = (calls(known), calls(given));
-    role == given_role && texts && id(known) == id(given) && calls == given_calls
+    let (calls, sent_calls) = (calls(known), calls(sent));
+    role == sent_role && texts && id(known) == id(sent) && calls == sent_calls
 }
 
 /// Returns the names and arguments of calls. Ids are left out: some programs make their own.

@@ -20,9 +20,9 @@ use burnish_data::{TemplateVariables, completes_stop};
 use burnish_rollout::{Response, TurnStops};
 
 /// The limit of unknown fields that are named in the log.
-const MOST_NAMED: usize = 100;
+const MAX_NAMED: usize = 100;
 /// The limit of cached continuations.
-const MOST_KEPT: usize = 256;
+const MAX_KEPT: usize = 256;
 
 /// The model of an endpoint.
 pub struct EndpointModel {
@@ -80,12 +80,12 @@ impl EndpointModel {
 
     fn chat(&self, body: &[u8], header: Option<&str>) -> Result<ParsedRequest, ApiError> {
         let renderer = &self.renderer;
-        let request = ChatRequest::parse(body, header, renderer.defaults().most)?;
+        let request = ChatRequest::parse(body, header, renderer.defaults().max)?;
         self.check(request.model.as_deref(), &request.ignored)?;
         let prompt = renderer.chat(&request)?;
         let variables = renderer.variables(&request);
-        let ChatRequest { tools, reads_calls, parallel_calls, variables: own, conversation, options, .. } = request;
-        let setting = digest(format!("{}{}", Value::from(tools.clone()), Value::from(own)).as_bytes());
+        let ChatRequest { tools, reads_calls, parallel_calls, variables: sent_variables, conversation, options, .. } = request;
+        let setting = digest(format!("{}{}", Value::from(tools.clone()), Value::from(sent_variables)).as_bytes());
         let tools = Some(tools).filter(|_| reads_calls && self.format.is_some());
         Ok(ParsedRequest {
             api: Api::Chat,
@@ -101,7 +101,7 @@ impl EndpointModel {
 
     fn text(&self, body: &[u8], header: Option<&str>) -> Result<ParsedRequest, ApiError> {
         let renderer = &self.renderer;
-        let request = TextRequest::parse(body, header, renderer.defaults().most)?;
+        let request = TextRequest::parse(body, header, renderer.defaults().max)?;
         self.check(request.model.as_deref(), &request.ignored)?;
         let prompts = request.prompts.iter().map(|prompt| renderer.text(prompt)).collect::<Result<_, _>>()?;
         let TextRequest { conversation, options, .. } = request;
@@ -125,7 +125,7 @@ impl EndpointModel {
         }
         let mut named = self.memory.named.lock().unwrap_or_else(PoisonError::into_inner);
         for name in ignored {
-            if named.len() < MOST_NAMED && named.insert(name.clone()) {
+            if named.len() < MAX_NAMED && named.insert(name.clone()) {
                 tracing::info!("requests have the unknown field {name:?}, which is ignored");
             }
         }
@@ -133,20 +133,20 @@ impl EndpointModel {
     }
 
     /// Returns the start of sampling for a prompt, given the `found` part of its conversation.
-    pub fn start(&self, found: FoundConversation, prompt: PromptTokens, asked: &ParsedRequest) -> SamplingStart {
-        found.start(prompt, asked.setting, |history, ids, new| self.continuation(asked)?.append(history, ids, new))
+    pub fn start(&self, found: FoundConversation, prompt: PromptTokens, parsed: &ParsedRequest) -> SamplingStart {
+        found.start(prompt, parsed.setting, |history, ids, new| self.continuation(parsed)?.append(history, ids, new))
     }
 
-    fn continuation(&self, asked: &ParsedRequest) -> Result<Arc<Continuation>> {
-        let mut kept = self.memory.continuations.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(continuation) = kept.get(&asked.setting) {
+    fn continuation(&self, parsed: &ParsedRequest) -> Result<Arc<Continuation>> {
+        let mut cache = self.memory.continuations.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(continuation) = cache.get(&parsed.setting) {
             return Ok(continuation.clone());
         }
         let tokenizer = self.renderer.tokenizer().clone();
-        let continuation = Continuation::new(tokenizer, &self.model_type, asked.variables.clone())?;
+        let continuation = Continuation::new(tokenizer, &self.model_type, parsed.variables.clone())?;
         let continuation = Arc::new(continuation.with_literal_special_tokens(self.renderer.escapes()));
-        if kept.len() < MOST_KEPT {
-            kept.insert(asked.setting, continuation.clone());
+        if cache.len() < MAX_KEPT {
+            cache.insert(parsed.setting, continuation.clone());
         }
         Ok(continuation)
     }
@@ -155,8 +155,8 @@ impl EndpointModel {
     ///
     /// # Errors
     /// If its tokens cannot be decoded.
-    pub fn reply(&self, asked: &ParsedRequest, response: Response) -> Result<Completion, ApiError> {
-        let ParsedRequest { options, tools, parallel_calls, .. } = asked;
+    pub fn reply(&self, parsed: &ParsedRequest, response: Response) -> Result<Completion, ApiError> {
+        let ParsedRequest { options, tools, parallel_calls, .. } = parsed;
         let calls = self.format.zip(tools.as_ref()).map(|(format, tools)| CallParser {
             format,
             tools,

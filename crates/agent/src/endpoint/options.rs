@@ -7,7 +7,7 @@ use super::fields::RequestFields;
 use burnish_rollout::Sampling;
 
 /// The limits of stop texts: their number, and their total bytes. Each token is searched for all of them.
-const MOST_STOPS: usize = 64;
+const MAX_STOPS: usize = 64;
 const LONGEST_STOPS: usize = 4096;
 
 /// Fields that ask for unsupported features, with the reason or an alternative. A value that asks for nothing is accepted.
@@ -43,7 +43,7 @@ pub struct RequestDefaults {
     /// The size of the vocabulary; larger ids are refused.
     pub vocab: usize,
     /// The limit of `n`, and of prompts per request.
-    pub most: usize,
+    pub max: usize,
 }
 
 /// The options that both kinds of requests have.
@@ -81,15 +81,15 @@ pub struct RequestOptions {
 }
 
 impl RequestOptions {
-    /// Takes these fields from a request. `most` is the limit of `n`.
+    /// Takes these fields from a request. `max` is the limit of `n`.
     ///
     /// # Errors
     /// If a value is out of range, or asks for an unsupported feature.
-    pub fn take(fields: &mut RequestFields, most: usize) -> Result<Self, ApiError> {
+    pub fn take(fields: &mut RequestFields, max: usize) -> Result<Self, ApiError> {
         for (name, reason) in UNSUPPORTED {
-            let asked = fields.take(name).filter(asks);
+            let value = fields.take(name).filter(asks);
             // OpenAI's default is 1.
-            if asked.is_some_and(|value| (*name, &value) != ("best_of", &Value::from(1))) {
+            if value.is_some_and(|value| (*name, &value) != ("best_of", &Value::from(1))) {
                 return Err(ApiError::field(name, format!("`{name}` is not supported: {reason}")));
             }
         }
@@ -122,11 +122,11 @@ impl RequestOptions {
             token_ids: fields.flag("return_token_ids")?.unwrap_or(false),
             tokens_as_ids: fields.flag("return_tokens_as_token_ids")?.unwrap_or(false),
         };
-        if options.n > most {
-            return Err(ApiError::field("n", format!("`n` is {}, but it must be at most {most}", options.n)));
+        if options.n > max {
+            return Err(ApiError::field("n", format!("`n` is {}, but it must be at most {max}", options.n)));
         }
-        if options.stop_token_ids.len() > MOST_STOPS {
-            return Err(ApiError::field("stop_token_ids", format!("`stop_token_ids` has more than {MOST_STOPS} ids")));
+        if options.stop_token_ids.len() > MAX_STOPS {
+            return Err(ApiError::field("stop_token_ids", format!("`stop_token_ids` has more than {MAX_STOPS} ids")));
         }
         Ok(options)
     }
@@ -161,7 +161,7 @@ impl RequestOptions {
             Some(least) => least,
             None => sampling.min_tokens.min(max_tokens),
         };
-        let or = |given: Option<f64>, default: f32| given.map_or(default, |number| number as f32);
+        let or = |value: Option<f64>, default: f32| value.map_or(default, |number| number as f32);
         Ok(Sampling {
             temperature: or(self.temperature, sampling.temperature),
             top_k: self.top_k.unwrap_or(sampling.top_k),
@@ -202,10 +202,10 @@ fn stop(value: Option<Value>) -> Result<Vec<String>, ApiError> {
     if texts.iter().any(String::is_empty) {
         return Err(wrong());
     }
-    if texts.len() > MOST_STOPS || texts.iter().map(String::len).sum::<usize>() > LONGEST_STOPS {
+    if texts.len() > MAX_STOPS || texts.iter().map(String::len).sum::<usize>() > LONGEST_STOPS {
         return Err(ApiError::field(
             "stop",
-            format!("`stop` has more than {MOST_STOPS} texts, or more than {LONGEST_STOPS} bytes"),
+            format!("`stop` has more than {MAX_STOPS} texts, or more than {LONGEST_STOPS} bytes"),
         ));
     }
     Ok(texts)

@@ -52,11 +52,11 @@ pub enum CompletionPrompt {
 }
 
 impl ChatRequest {
-    /// Parses a body. `header` is the header `X-Conversation`; `most` is the limit of `n`.
+    /// Parses a body. `header` is the header `X-Conversation`; `max` is the limit of `n`.
     ///
     /// # Errors
     /// If a field is invalid, or asks for an unsupported feature.
-    pub fn parse(body: &[u8], header: Option<&str>, most: usize) -> Result<Self, ApiError> {
+    pub fn parse(body: &[u8], header: Option<&str>, max: usize) -> Result<Self, ApiError> {
         let mut fields = RequestFields::parse(body)?;
         let messages = checked(fields.list("messages")?.unwrap_or_default())?;
         let tools = tools(fields.list("tools")?.unwrap_or_default())?;
@@ -78,7 +78,7 @@ impl ChatRequest {
                 return Err(ApiError::field("chat_template_kwargs", message));
             }
         }
-        let mut options = RequestOptions::take(&mut fields, most)?;
+        let mut options = RequestOptions::take(&mut fields, max)?;
         options.log_probs = fields.flag("logprobs")?.unwrap_or(false);
         no_alternatives("top_logprobs", fields.count("top_logprobs", 0)?)?;
         let parallel_calls = fields.flag("parallel_tool_calls")?.unwrap_or(true);
@@ -88,23 +88,23 @@ impl ChatRequest {
 }
 
 impl TextRequest {
-    /// Parses a body. `header` is the header `X-Conversation`; `most` is the limit of `n`, and of prompts.
+    /// Parses a body. `header` is the header `X-Conversation`; `max` is the limit of `n`, and of prompts.
     ///
     /// # Errors
     /// If a field is invalid, or asks for an unsupported feature.
-    pub fn parse(body: &[u8], header: Option<&str>, most: usize) -> Result<Self, ApiError> {
+    pub fn parse(body: &[u8], header: Option<&str>, max: usize) -> Result<Self, ApiError> {
         let mut fields = RequestFields::parse(body)?;
         let prompts = prompts(fields.take("prompt"))?;
-        if prompts.len() > most {
+        if prompts.len() > max {
             return Err(ApiError::field(
                 "prompt",
-                format!("`prompt` has {} texts, but it must have at most {most}", prompts.len()),
+                format!("`prompt` has {} texts, but it must have at most {max}", prompts.len()),
             ));
         }
         response_format(fields.take("response_format"))?;
-        let mut options = RequestOptions::take(&mut fields, most)?;
-        if prompts.len().saturating_mul(options.n) > most {
-            return Err(ApiError::field("n", format!("`n` times the number of prompts must be at most {most}")));
+        let mut options = RequestOptions::take(&mut fields, max)?;
+        if prompts.len().saturating_mul(options.n) > max {
+            return Err(ApiError::field("n", format!("`n` times the number of prompts must be at most {max}")));
         }
         let log_probs = fields.count("logprobs", 0)?;
         options.log_probs = log_probs.is_some();
@@ -213,8 +213,8 @@ mod tests {
             (with(r#""logit_bias": {"5": 1}"#), "logit_bias", "not supported"),
             (with(r#""chat_template_kwargs": {"messages": []}"#), "chat_template_kwargs", "the request's own"),
         ] {
-            let ApiError { status, message, param: given, .. } = ChatRequest::parse(body.as_bytes(), None, 8).unwrap_err();
-            assert_eq!((status, given.unwrap_or_default().as_str()), (400, param), "{body:.99}: {message}");
+            let ApiError { status, message, param: named, .. } = ChatRequest::parse(body.as_bytes(), None, 8).unwrap_err();
+            assert_eq!((status, named.unwrap_or_default().as_str()), (400, param), "{body:.99}: {message}");
             assert!(message.contains(part), "{body:.99}: {message}");
         }
         let nothing =

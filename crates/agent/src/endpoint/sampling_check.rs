@@ -4,27 +4,29 @@ use super::error::ApiError;
 use super::options::RequestOptions;
 use burnish_rollout::Sampling;
 
-/// Checks that a request does not change the run's sampling settings `own`. It may set the length and the stop conditions.
+/// Checks that a request does not change the run's sampling settings `defaults`. It may set the length and the stop conditions.
 ///
 /// # Errors
 /// If the request changes a setting; the error names the field and the setting of the run.
-pub fn check_sampling(options: &RequestOptions, own: &Sampling) -> Result<(), ApiError> {
+pub fn check_sampling(options: &RequestOptions, defaults: &Sampling) -> Result<(), ApiError> {
     let numbers = [
-        ("temperature", options.temperature, own.temperature),
-        ("top_p", options.top_p, own.top_p),
-        ("min_p", options.min_p, own.min_p),
-        ("repetition_penalty", options.repetition_penalty, own.repetition_penalty),
-        ("presence_penalty", options.presence_penalty, own.presence_penalty),
-        ("frequency_penalty", options.frequency_penalty, own.frequency_penalty),
+        ("temperature", options.temperature, defaults.temperature),
+        ("top_p", options.top_p, defaults.top_p),
+        ("min_p", options.min_p, defaults.min_p),
+        ("repetition_penalty", options.repetition_penalty, defaults.repetition_penalty),
+        ("presence_penalty", options.presence_penalty, defaults.presence_penalty),
+        ("frequency_penalty", options.frequency_penalty, defaults.frequency_penalty),
     ];
-    let counts = [("top_k", options.top_k, own.top_k), ("min_tokens", options.min_tokens, own.min_tokens)];
-    let numbers = numbers.into_iter().filter(|(_, given, own)| given.is_some_and(|given| given as f32 != *own));
-    let numbers = numbers.map(|(name, given, own)| (name, given.unwrap_or_default().to_string(), own.to_string()));
-    let counts = counts.into_iter().filter(|(_, given, own)| given.is_some_and(|given| given != *own));
-    let counts = counts.map(|(name, given, own)| (name, given.unwrap_or_default().to_string(), own.to_string()));
-    if let Some((name, given, own)) = numbers.chain(counts).next() {
+    let counts = [("top_k", options.top_k, defaults.top_k), ("min_tokens", options.min_tokens, defaults.min_tokens)];
+    let numbers =
+        numbers.into_iter().filter(|(_, requested, default)| requested.is_some_and(|requested| requested as f32 != *default));
+    let numbers =
+        numbers.map(|(name, requested, default)| (name, requested.unwrap_or_default().to_string(), default.to_string()));
+    let counts = counts.into_iter().filter(|(_, requested, default)| requested.is_some_and(|requested| requested != *default));
+    let counts = counts.map(|(name, requested, default)| (name, requested.unwrap_or_default().to_string(), default.to_string()));
+    if let Some((name, requested, default)) = numbers.chain(counts).next() {
         let message = format!(
-            "`{name}` is {given}, but this run samples with {own}, because it trains on the responses: leave the field out, or set \
+            "`{name}` is {requested}, but this run samples with {default}, because it trains on the responses: leave the field out, or set \
              actor_rollout_ref.rollout.{name} of the run"
         );
         return Err(ApiError::field(name, message));

@@ -24,7 +24,7 @@ pub struct ServedConversations {
     /// The number of tokens of all conversations.
     tokens: usize,
     /// The limit of stored tokens; a single conversation is always kept whole.
-    most: usize,
+    max: usize,
 }
 
 struct StoredConversation {
@@ -33,7 +33,7 @@ struct StoredConversation {
     born: u64,
     last: u64,
     /// The number of requests.
-    asked: u64,
+    requests: u64,
 }
 
 /// The way in which a request continues the served turns.
@@ -58,7 +58,7 @@ pub struct SamplingStart {
     pub ids: Vec<u32>,
     pub way: ContinuationKind,
     /// The number of earlier requests of this conversation.
-    pub asked: u64,
+    pub requests: u64,
     /// The number of prompt tokens of the trajectory.
     pub prompt: usize,
     born: u64,
@@ -69,7 +69,7 @@ pub struct SamplingStart {
 
 /// The stored part of a request's conversation, before its ids are final.
 pub struct FoundConversation {
-    asked: u64,
+    requests: u64,
     born: u64,
     known: bool,
     /// The number of prompt tokens of the continued trajectory.
@@ -79,21 +79,21 @@ pub struct FoundConversation {
 }
 
 impl ServedConversations {
-    /// Creates an empty record that stores at most `most` tokens.
-    pub fn new(most: usize) -> Self {
-        Self { trees: HashMap::new(), order: BTreeMap::new(), now: 0, tokens: 0, most }
+    /// Creates an empty record that stores at most `max` tokens.
+    pub fn new(max: usize) -> Self {
+        Self { trees: HashMap::new(), order: BTreeMap::new(), now: 0, tokens: 0, max }
     }
 
     /// Looks up a request. `setting` is a hash of its tools and template variables.
     pub fn find(&mut self, key: &str, prompt: &PromptTokens, setting: u64) -> FoundConversation {
         let kept = self.touch(key);
-        let asked = kept.asked;
-        kept.asked += 1;
+        let requests = kept.requests;
+        kept.requests += 1;
         let by_ids = kept.tree.by_ids(&prompt.ids);
         let by_messages = if by_ids.is_none() { kept.tree.by_messages(&prompt.messages, setting) } else { None };
         let prompt = by_ids.or(by_messages).map_or(0, |after| kept.tree.prompt(after.turn));
         let by_messages = by_messages.and_then(|after| Some((after, kept.tree.trajectory(after.turn)?)));
-        FoundConversation { asked, born: kept.born, known: kept.tree.len() > 0, prompt, by_ids, by_messages }
+        FoundConversation { requests, born: kept.born, known: kept.tree.len() > 0, prompt, by_ids, by_messages }
     }
 
     /// Records a served turn. `message` is the model's message, in the form of chat templates.
@@ -107,7 +107,7 @@ impl ServedConversations {
         let added = context.len() + response.ids.len();
         kept.tree.add(ServedTurn { after, context, response, messages, setting: start.setting });
         self.tokens += added;
-        while self.tokens > self.most
+        while self.tokens > self.max
             && self.order.len() > 1
             && let Some((_, oldest)) = self.order.pop_first()
             && let Some(forgotten) = self.trees.remove(&oldest)
@@ -141,7 +141,7 @@ impl ServedConversations {
     fn touch(&mut self, key: &str) -> &mut StoredConversation {
         self.now += 1;
         let now = self.now;
-        let new = || StoredConversation { tree: TurnTree::default(), born: now, last: now, asked: 0 };
+        let new = || StoredConversation { tree: TurnTree::default(), born: now, last: now, requests: 0 };
         let kept = self.trees.entry(key.to_owned()).or_insert_with(new);
         self.order.remove(&kept.last);
         kept.last = now;
@@ -162,7 +162,16 @@ impl FoundConversation {
         let PromptTokens { ids, messages } = prompt;
         let begin = |ids: Vec<u32>, way| {
             let prompt = ids.len();
-            SamplingStart { ids, way, asked: self.asked, prompt, born: self.born, after: None, messages: Vec::new(), setting }
+            SamplingStart {
+                ids,
+                way,
+                requests: self.requests,
+                prompt,
+                born: self.born,
+                after: None,
+                messages: Vec::new(),
+                setting,
+            }
         };
         let first = self.prompt;
         let mut start = if let Some(after) = self.by_ids {
@@ -244,7 +253,7 @@ mod tests {
         assert_eq!(ask(&mut all, prompt(&[1, 2], &[user("a")]), &[3, 4], "b").way, ContinuationKind::New);
         // The same ids, from a template that repeats sampled text exactly.
         let second = ask(&mut all, prompt(&[1, 2, 3, 4, 5], &[user("a"), assistant("b"), user("c")]), &[6], "d");
-        assert_eq!((second.way, second.asked), (ContinuationKind::Ids, 1));
+        assert_eq!((second.way, second.requests), (ContinuationKind::Ids, 1));
         // Other ids for the same messages: sampled ids stay, except those that the template removes.
         let messages = [user("a"), assistant("b"), user("c"), assistant(" d "), user("e"), user("f")];
         let third = ask(&mut all, prompt(&[1, 2, 77, 5, 6, 7], &messages), &[8], "g");

@@ -44,16 +44,16 @@ impl StreamText {
     fn decode(&mut self, tokenizer: &Tokenizer, specials: bool, is_end: bool) -> (usize, String) {
         // A token that cannot be decoded is reported when the whole response is decoded.
         let text = |ids: &[u32]| tokenizer.decode(ids, !specials).unwrap_or_default();
-        let (before, whole) = (text(&self.ids[self.context..self.read]), text(&self.ids[self.context..]));
-        let is_open = whole.ends_with('\u{fffd}') || self.ids.last().is_some_and(|last| tokenizer.is_byte(*last));
+        let (before, after) = (text(&self.ids[self.context..self.read]), text(&self.ids[self.context..]));
+        let is_open = after.ends_with('\u{fffd}') || self.ids.last().is_some_and(|last| tokenizer.is_byte(*last));
         let is_cut = is_open && self.ids.len() - self.read < LONGEST_CHARACTER;
         if is_cut && !is_end {
             return (0, String::new());
         }
         self.context = self.read;
         self.read = self.ids.len();
-        let same: usize = before.chars().zip(whole.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
-        (before.len() - same, whole.get(same..).unwrap_or_default().to_owned())
+        let same: usize = before.chars().zip(after.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
+        (before.len() - same, after.get(same..).unwrap_or_default().to_owned())
     }
 
     fn take_in(&mut self, (changed, new): (usize, String)) {

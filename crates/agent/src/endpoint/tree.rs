@@ -19,7 +19,7 @@ pub struct Trajectory {
     pub messages: Vec<Value>,
     /// The number of messages of the first request.
     #[serde(default)]
-    pub asked: usize,
+    pub prompt_messages: usize,
 }
 
 /// A served turn.
@@ -86,7 +86,7 @@ impl TurnTree {
             let ServedTurn { after, context, response, .. } = &node.turn;
             let before: (usize, usize) = after.map_or((0, 0), |after| (after.tokens, common[after.turn]));
             let (from, same) = before;
-            let equal = |(own, given): &(&u32, &u32)| own == given;
+            let equal = |(known, new): &(&u32, &u32)| known == new;
             let rest = || context.iter().chain(&response.ids).zip(ids.get(from..).unwrap_or_default()).take_while(equal).count();
             common.push(if same >= from { from + rest() } else { same });
             let is_longer = best.is_none_or(|best| self.nodes[best].tokens <= node.tokens);
@@ -103,7 +103,7 @@ impl TurnTree {
         for (i, node) in self.nodes.iter().enumerate() {
             let before: (usize, usize) = node.turn.after.map_or((0, 0), |after| (after.messages, common[after.turn]));
             let (from, same) = before;
-            let equal = |(own, given): &(&Value, &Value)| is_same(own, given);
+            let equal = |(known, new): &(&Value, &Value)| is_same(known, new);
             let rest = || node.turn.messages.iter().zip(messages.get(from..).unwrap_or_default()).take_while(equal).count();
             common.push(if same >= from { from + rest() } else { same });
             let is_longer = best.is_none_or(|best| self.nodes[best].messages <= node.messages);
@@ -135,19 +135,19 @@ impl TurnTree {
         let (first, last) = (*path.last()?, *path.first()?);
         let prompt = first.context.len();
         // The last message of a turn is the model's.
-        let asked = first.messages.len().saturating_sub(1);
+        let prompt_messages = first.messages.len().saturating_sub(1);
         let tokens = ConversationTokens::new(first.context.clone());
-        let mut whole = Trajectory { tokens, finish: last.response.finish, messages: Vec::new(), asked };
+        let mut trajectory = Trajectory { tokens, finish: last.response.finish, messages: Vec::new(), prompt_messages };
         for turn in path.into_iter().rev() {
             if let Some(after) = turn.after {
-                whole.tokens.truncate(after.tokens.saturating_sub(prompt));
-                whole.tokens.apply(&Appended { remove: 0, ids: turn.context.clone() });
-                whole.messages.truncate(after.messages);
+                trajectory.tokens.truncate(after.tokens.saturating_sub(prompt));
+                trajectory.tokens.apply(&Appended { remove: 0, ids: turn.context.clone() });
+                trajectory.messages.truncate(after.messages);
             }
-            whole.tokens.push_turn(&turn.response);
-            whole.messages.extend_from_slice(&turn.messages);
+            trajectory.tokens.push_turn(&turn.response);
+            trajectory.messages.extend_from_slice(&turn.messages);
         }
-        Some(whole)
+        Some(trajectory)
     }
 
     /// Returns the conversations up to every turn without successor, in the order of serving.

@@ -22,12 +22,12 @@ pub fn answer_calls(
     let checked: Vec<_> = calls.iter().map(|call| checked(call.clone(), tools.schemas())).collect();
     let sound: Vec<_> = checked.iter().flatten().cloned().collect();
     let view = ConversationView { messages, ..ConversationView::EMPTY };
-    let given = if sound.is_empty() { Vec::new() } else { tools.call(&sound, &view)? };
-    let mut given = given.into_iter();
+    let results = if sound.is_empty() { Vec::new() } else { tools.call(&sound, &view)? };
+    let mut results = results.into_iter();
     let (longest, side): (usize, TruncateSide) = (limits.max_tool_response_length, limits.truncate);
     let text = |call: Result<ValidCall, Box<(String, ToolResult)>>| match call {
         Ok(_) => {
-            let result = given.next().context("a toolbox has fewer results than calls")?;
+            let result = results.next().context("a toolbox has fewer results than calls")?;
             Ok(truncated(&result.text, longest, side).into_owned())
         }
         Err(refused) => Ok(refused.1.text),

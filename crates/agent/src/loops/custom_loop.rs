@@ -12,7 +12,7 @@
 //! - A prompt longer than `prompt_length` is a failure with a message. verl fails in the middle of the batch.
 //! - Messages are built from the tokens: sampled text is the assistant's, text that the loop inserted is the user's.
 //! - `response_logprobs` and `metrics` are not read: both are known here.
-//! - A conversation that requests [`MOST_TURNS`] turns has failed, so that every conversation ends.
+//! - A conversation that requests [`MAX_TURNS`] turns has failed, so that every conversation ends.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -33,14 +33,14 @@ use super::tokens::TokenService;
 use burnish_rollout::{Finish, Response, Sampling};
 
 /// The limit of turns of a conversation.
-const MOST_TURNS: usize = 4096;
+const MAX_TURNS: usize = 4096;
 
 /// A conversation that a custom loop leads.
 pub struct CustomLoop {
     record: EpisodeRecord,
     /// The name of the loop, for messages.
     name: String,
-    own: Box<dyn LoopCode>,
+    code: Box<dyn LoopCode>,
     tokens: Arc<dyn TokenService>,
     /// Sampling settings of turns for which the loop sets none.
     sampling: Sampling,
@@ -48,7 +48,7 @@ pub struct CustomLoop {
     /// The number of turn requests that were refused.
     unserved: usize,
     /// The ids that precede the requested turn.
-    asked: Vec<u32>,
+    requested: Vec<u32>,
     /// True if the loop declares that it scores all its conversations itself.
     scores: bool,
     /// Upper bound (exclusive) of valid token ids.
@@ -61,21 +61,21 @@ impl CustomLoop {
     pub fn new(
         record: EpisodeRecord,
         name: &str,
-        own: Box<dyn LoopCode>,
+        code: Box<dyn LoopCode>,
         tokens: Arc<dyn TokenService>,
         sampling: Sampling,
     ) -> Self {
         let known = tokens.vocabulary();
-        let (served, asked) = Default::default();
+        let (served, requested) = Default::default();
         Self {
             record,
             name: name.to_owned(),
-            own,
+            code,
             tokens,
             sampling,
             served,
             unserved: 0,
-            asked,
+            requested,
             scores: false,
             known,
             num_turns: None,
@@ -91,7 +91,7 @@ impl CustomLoop {
     fn serve(&mut self, turn: Response) -> Value {
         self.known = turn.ids.iter().fold(self.known, |known, id| known.max(*id as usize + 1));
         let answer = json!({ "token_ids": turn.ids, "log_probs": turn.rollout_log_probs, "stop_reason": "completed" });
-        self.served.add(std::mem::take(&mut self.asked), turn);
+        self.served.add(std::mem::take(&mut self.requested), turn);
         answer
     }
 
@@ -114,11 +114,11 @@ impl CustomLoop {
             return Err(format!("prompt_ids has {} ids, and the model's sequences at most {longest}", ids.len()));
         }
         let left = limits.prompt_length.saturating_add(limits.response_length).saturating_sub(ids.len());
-        let most = limits.response_length.min(left).max(1).min(of_model);
-        let max_tokens = read.max_tokens.map_or(most, |asked| asked.clamp(1, most));
+        let max = limits.response_length.min(left).max(1).min(of_model);
+        let max_tokens = read.max_tokens.map_or(max, |requested| requested.clamp(1, max));
         let stops = self.tokens.stops(read.stop_ids, read.stop);
         let sampling = Sampling { max_tokens: self.sampling.max_tokens, ..read.sampling };
-        self.asked.clone_from(&ids);
+        self.requested.clone_from(&ids);
         let sampling = Some(sampling).filter(|sampling| *sampling != self.sampling);
         Ok(SampleRequest { sampling, stops: stops.map(StopCondition), ..SampleRequest::new(ids, max_tokens) })
     }
@@ -135,8 +135,8 @@ impl CustomLoop {
         }
         let LoopOutput { prompt, ids, mask, score, num_turns, mut extra } = output;
         let was = ids.len();
-        let kept = room(self.record.limits(), prompt.len(), 0).min(was);
-        self.fill(prompt, &ids[..kept], |place, source| source.filter(|_| mask[place]))?;
+        let length = room(self.record.limits(), prompt.len(), 0).min(was);
+        self.fill(prompt, &ids[..length], |place, source| source.filter(|_| mask[place]))?;
         for (name, of_tool) in [("tool_rewards", true), ("turn_scores", false)] {
             let numbers = extra.get(name).and_then(Value::as_array).map(|all| all.iter().map(Value::as_f64).collect());
             if let Some(Some(numbers)) = numbers {
@@ -147,9 +147,9 @@ impl CustomLoop {
         }
         self.record.leave(extra);
         (self.record.score, self.num_turns) = (score, num_turns);
-        let ends_sampled = mask[..kept].last() == Some(&true);
+        let ends_sampled = mask[..length].last() == Some(&true);
         let end = match self.record.last_finish() {
-            _ if kept < was => EndReason::Length,
+            _ if length < was => EndReason::Length,
             _ if !ends_sampled => EndReason::Done,
             Finish::Length => EndReason::Length,
             Finish::Stop => EndReason::Answer,
@@ -204,8 +204,8 @@ impl CustomLoop {
     /// Records the tokens up to the end of the last turn, for a loop that returned nothing.
     fn fill_with_served(&mut self) -> Result<()> {
         let prompt = self.served.first().map_or_else(|| self.record.ids(), <[u32]>::to_vec);
-        let whole = self.served.last().unwrap_or_else(|| prompt.clone());
-        let ids = whole.strip_prefix(&prompt[..]).unwrap_or_default().to_vec();
+        let served_ids = self.served.last().unwrap_or_else(|| prompt.clone());
+        let ids = served_ids.strip_prefix(&prompt[..]).unwrap_or_default().to_vec();
         self.fill(prompt, &ids, |_, source| source)
     }
 
@@ -255,8 +255,8 @@ impl AgentLoop for CustomLoop {
         let mut answer = turn.map(|turn| self.serve(turn));
         loop {
             let started = Instant::now();
-            let wanted = match self.own.resume(answer.take())? {
-                Ok(wanted) => wanted,
+            let request = match self.code.resume(answer.take())? {
+                Ok(request) => request,
                 Err(fault) => {
                     let message = format!("the agent loop {}: {}", self.name, fault.message);
                     return self.failed(PartyError { message, ..fault });
@@ -267,12 +267,12 @@ impl AgentLoop for CustomLoop {
                 self.fill_with_served()?;
                 return Ok(end);
             }
-            answer = Some(match wanted {
+            answer = Some(match request {
                 LoopRequest::Tokens(request) => {
                     self.tokens.answer(&request).unwrap_or_else(|error| refused(format!("{error:#}")))
                 }
-                LoopRequest::Turn { .. } if self.served.len() + self.unserved >= MOST_TURNS => {
-                    let message = format!("the agent loop {} asks for more than {MOST_TURNS} turns", self.name);
+                LoopRequest::Turn { .. } if self.served.len() + self.unserved >= MAX_TURNS => {
+                    let message = format!("the agent loop {} asks for more than {MAX_TURNS} turns", self.name);
                     return self.failed(PartyError { failure: ReplyFailure::Raised, message, seconds: 0.0 });
                 }
                 LoopRequest::Turn { ids, params } => match self.ask(ids, &params) {

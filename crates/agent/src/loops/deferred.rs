@@ -30,14 +30,14 @@ impl AgentLoop for DeferredLoop {
             self.begun = Some(begin(record)?);
         }
         match &mut self.begun {
-            Some(own) => own.next(turn),
+            Some(agent) => agent.next(turn),
             None => bail!("a conversation that could not begin was continued"),
         }
     }
 
     fn finish(self: Box<Self>) -> Episode {
         match (self.begun, self.waiting) {
-            (Some(own), _) => own.finish(),
+            (Some(agent), _) => agent.finish(),
             (None, Some((record, _))) => record.episode(),
             (None, None) => unreachable!("an error of its beginning has ended the run"),
         }

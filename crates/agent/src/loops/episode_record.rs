@@ -22,7 +22,7 @@ pub struct EpisodeRecord {
     sequence: ConversationTokens,
     messages: Vec<Value>,
     /// The number of messages in the prompt.
-    asked: usize,
+    prompt_messages: usize,
     assistant_turns: usize,
     user_turns: usize,
     calls: Vec<CallRecord>,
@@ -42,7 +42,7 @@ pub struct EpisodeRecord {
     waited: f64,
     finish: Finish,
     /// The token limit of the requested turn; `None` for all remaining tokens.
-    most: Option<usize>,
+    max: Option<usize>,
     /// The number of turns and the length at the last request of a turn.
     asked_at: Option<(usize, usize)>,
     end: Option<EndReason>,
@@ -55,7 +55,7 @@ impl EpisodeRecord {
         let mut record = Self {
             limits,
             sequence: ConversationTokens::default(),
-            asked: messages.len(),
+            prompt_messages: messages.len(),
             messages,
             assistant_turns: 0,
             user_turns: 0,
@@ -71,7 +71,7 @@ impl EpisodeRecord {
             score: None,
             waited: 0.0,
             finish: Finish::Length,
-            most: None,
+            max: None,
             asked_at: None,
             end: None,
         };
@@ -127,7 +127,7 @@ impl EpisodeRecord {
     }
 
     /// Requests a turn of at most this many tokens, and at least 1.
-    pub(crate) fn ask_at_most(&mut self, most: usize) -> NextAction {
+    pub(crate) fn ask_at_most(&mut self, max: usize) -> NextAction {
         let room = self.room();
         if room == 0 {
             return self.end(EndReason::Length);
@@ -140,16 +140,16 @@ impl EpisodeRecord {
             );
         }
         self.asked_at = Some((turns, length));
-        let max_tokens = room.min(most.max(1));
-        self.most = Some(max_tokens);
+        let max_tokens = room.min(max.max(1));
+        self.max = Some(max_tokens);
         NextAction::Generate(SampleRequest::new(self.ids(), max_tokens))
     }
 
     /// Records a turn of the model, and returns it truncated to the requested length.
     pub fn take(&mut self, mut turn: Response) -> Response {
-        let most = self.most.take().unwrap_or_else(|| self.room()).min(self.room());
-        if turn.ids.len() > most {
-            turn.ids.truncate(most);
+        let max = self.max.take().unwrap_or_else(|| self.room()).min(self.room());
+        if turn.ids.len() > max {
+            turn.ids.truncate(max);
             turn.finish = Finish::Length;
         }
         turn.log_probs.resize(turn.ids.len(), 0.0);
@@ -249,10 +249,10 @@ impl EpisodeRecord {
 
     /// Ends a conversation that exceeded its waiting time.
     pub(crate) fn end_if_late(&mut self) -> Option<NextAction> {
-        let most = self.limits.conversation_timeout.filter(|most| self.waited > most.as_secs_f64())?;
+        let max = self.limits.conversation_timeout.filter(|max| self.waited > max.as_secs_f64())?;
         let message = format!(
             "the conversation waited longer for its tools and participants than the {} s of agent.conversation_timeout",
-            most.as_secs_f64()
+            max.as_secs_f64()
         );
         Some(self.failed(EndReason::Timeout, message))
     }
@@ -309,7 +309,7 @@ impl EpisodeRecord {
             finish: self.finish,
             end: self.end.unwrap_or(EndReason::Failed),
             messages: self.messages,
-            asked: self.asked,
+            prompt_messages: self.prompt_messages,
             tools: self.tools,
             tokens_only: self.tokens_only,
             assistant_turns: self.assistant_turns,

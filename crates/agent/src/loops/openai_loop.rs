@@ -37,9 +37,9 @@ use burnish_rollout::{Finish, Response};
 pub const BRANCHES: &str = "branches_dropped";
 
 /// The turn limit of a conversation without `multi_turn.max_assistant_turns`: a program could begin branches without end.
-const MOST_TURNS: usize = 1000;
+const MAX_TURNS: usize = 1000;
 /// The number of refusals after which the program is ended.
-const MOST_REFUSED: usize = 100;
+const MAX_REFUSED: usize = 100;
 /// The key of the only conversation that is served.
 const KEY: &str = "";
 
@@ -89,7 +89,7 @@ pub struct OpenAiLoop {
 /// A request that is being sampled.
 struct Pending {
     request: ModelRequest,
-    asked: ParsedRequest,
+    parsed: ParsedRequest,
     start: SamplingStart,
     id: u64,
 }
@@ -121,28 +121,28 @@ impl OpenAiLoop {
 
     /// Sends a sampled turn to the client, and records it if the client still waits.
     fn serve(&mut self, turn: Response) {
-        let Some(Pending { request, asked, start, id }) = self.pending.take() else { return };
+        let Some(Pending { request, parsed, start, id }) = self.pending.take() else { return };
         let model = &self.options.model;
-        let reply = match model.reply(&asked, turn) {
+        let reply = match model.reply(&parsed, turn) {
             Ok(reply) => reply,
             Err(refused) => return self.refuse(request, refused),
         };
-        let prefix = if asked.api == Api::Chat { "chatcmpl" } else { "cmpl" };
+        let prefix = if parsed.api == Api::Chat { "chatcmpl" } else { "cmpl" };
         let answered = ReplyHead {
-            api: asked.api,
+            api: parsed.api,
             id: format!("{prefix}-{id:016x}"),
             model: model.name.clone(),
             created: model.created,
             prompts: vec![start.ids.clone()],
         };
-        let message = (asked.api == Api::Chat).then(|| for_template(&answered.message(0, &reply)));
+        let message = (parsed.api == Api::Chat).then(|| for_template(&answered.message(0, &reply)));
         let (unreadable, response) = (reply.unreadable, reply.response.clone());
-        let (setting, tools) = (asked.setting, asked.tools.clone().unwrap_or_default());
-        let sent = if asked.options.stream {
-            let writer = ChunkWriter::new(answered, asked.options.clone(), asked.tools.is_some(), &model.eos);
+        let (setting, tools) = (parsed.setting, parsed.tools.clone().unwrap_or_default());
+        let sent = if parsed.options.stream {
+            let writer = ChunkWriter::new(answered, parsed.options.clone(), parsed.tools.is_some(), &model.eos);
             HttpReply::Events(writer.whole(model.renderer.tokenizer(), &reply))
         } else {
-            HttpReply::Json(reply_json(&answered, &asked.options, &[reply]))
+            HttpReply::Json(reply_json(&answered, &parsed.options, &[reply]))
         };
         if request.reply(sent) {
             self.turns += 1;
@@ -161,9 +161,9 @@ impl OpenAiLoop {
             return None;
         }
         match self.read(request.api, &request.body) {
-            Ok((asked, start, ask)) => {
+            Ok((parsed, start, ask)) => {
                 let id = ask.stream_number.unwrap_or_default() as u64;
-                self.pending = Some(Pending { request, asked, start, id });
+                self.pending = Some(Pending { request, parsed, start, id });
                 Some(ask)
             }
             Err(refused) => {
@@ -182,36 +182,36 @@ impl OpenAiLoop {
     /// Parses a request, and determines what to sample for it.
     fn read(&mut self, api: Api, body: &[u8]) -> Result<(ParsedRequest, SamplingStart, SampleRequest), ApiError> {
         let OpenAiOptions { model, limits, .. } = self.options.clone();
-        let mut asked = model.read(api, body, None)?;
-        check_sampling(&asked.options, &model.renderer.defaults().sampling)?;
-        let prompt = asked.prompts.pop().ok_or_else(|| ApiError::field("prompt", "`prompt` is missing"))?;
-        let found = self.served.find(KEY, &prompt, asked.setting);
-        let start = model.start(found, prompt, &asked);
+        let mut parsed = model.read(api, body, None)?;
+        check_sampling(&parsed.options, &model.renderer.defaults().sampling)?;
+        let prompt = parsed.prompts.pop().ok_or_else(|| ApiError::field("prompt", "`prompt` is missing"))?;
+        let found = self.served.find(KEY, &prompt, parsed.setting);
+        let start = model.start(found, prompt, &parsed);
         if let ContinuationKind::Broken(reason) = &start.way {
             tracing::debug!("cannot continue a served trajectory of the program, so another one begins: {reason}");
         }
         let room = self.room(&start, &limits)?;
-        let max_tokens = asked.options.max_tokens.map_or(room, |most| most.min(room));
-        let (stops, stream_number) = (asked.stop(&model).map(StopCondition), Some(self.stream_number(&start.ids)));
+        let max_tokens = parsed.options.max_tokens.map_or(room, |max| max.min(room));
+        let (stops, stream_number) = (parsed.stop(&model).map(StopCondition), Some(self.stream_number(&start.ids)));
         let ask = SampleRequest { stops, stream_number, ..SampleRequest::new(start.ids.clone(), max_tokens) };
-        Ok((asked, start, ask))
+        Ok((parsed, start, ask))
     }
 
     /// Returns the token limit of a response, at least 1.
     fn room(&mut self, start: &SamplingStart, limits: &ConversationLimits) -> Result<usize, ApiError> {
         let (prompt, response) = (start.prompt, start.ids.len().saturating_sub(start.prompt));
         let bound = |bound: Option<usize>| bound.filter(|bound| *bound > 0);
-        let turns = bound(limits.max_assistant_turns).unwrap_or(MOST_TURNS);
+        let turns = bound(limits.max_assistant_turns).unwrap_or(MAX_TURNS);
         let room = room(limits, prompt, response);
         let (end, message) = if prompt > limits.prompt_length {
-            let most = limits.prompt_length;
-            let message = format!("the conversation begins with {prompt} tokens; data.max_prompt_length is {most}");
+            let max = limits.prompt_length;
+            let message = format!("the conversation begins with {prompt} tokens; data.max_prompt_length is {max}");
             (EndReason::ContextTooLong, message)
         } else if room == 0 {
-            let most = limits.response_length;
+            let max = limits.response_length;
             let message = format!(
                 "the conversation has {response} tokens after a first request of {prompt}, and no room for another turn: \
-                 data.max_response_length is {most}"
+                 data.max_response_length is {max}"
             );
             (EndReason::ContextTooLong, message)
         } else if self.turns >= turns {
@@ -219,7 +219,7 @@ impl OpenAiLoop {
                 "the model has taken {turns} turns, as many as actor_rollout_ref.rollout.multi_turn.max_assistant_turns allows"
             );
             (EndReason::AssistantTurns, message)
-        } else if continues(start) && bound(limits.max_user_turns).is_some_and(|most| self.continued >= most) {
+        } else if continues(start) && bound(limits.max_user_turns).is_some_and(|max| self.continued >= max) {
             let message = "the conversation was continued as often as actor_rollout_ref.rollout.multi_turn.max_user_turns allows";
             (EndReason::UserTurns, message.to_owned())
         } else {
@@ -242,8 +242,8 @@ impl OpenAiLoop {
     /// Waits until the program requests a turn or ends.
     fn wait(&mut self, inbox: &Inbox) -> Result<NextAction> {
         loop {
-            let was_refused = (self.refused >= MOST_REFUSED).then(|| format!("was refused {MOST_REFUSED} times"));
-            let has_left = || (self.left >= MOST_TURNS).then(|| format!("left {MOST_TURNS} requests before their replies"));
+            let was_refused = (self.refused >= MAX_REFUSED).then(|| format!("was refused {MAX_REFUSED} times"));
+            let has_left = || (self.left >= MAX_TURNS).then(|| format!("left {MAX_TURNS} requests before their replies"));
             if let Some(what) = was_refused.or_else(has_left) {
                 let message = format!("the program {what}, and was ended");
                 self.ended = Some(Err(PartyError { failure: ReplyFailure::Raised, message, seconds: 0.0 }));
@@ -293,9 +293,9 @@ impl OpenAiLoop {
 impl OpenAiLoop {
     /// Returns the messages of a trajectory, the number of prompt messages, and true if its tools or template variables are
     /// unknown. `None` if the messages do not have all turns, because some were text completions.
-    fn told(&self, mut messages: Vec<Value>, asked: usize, turns: usize) -> Option<(Vec<Value>, usize, bool)> {
+    fn told(&self, mut messages: Vec<Value>, prompt_messages: usize, turns: usize) -> Option<(Vec<Value>, usize, bool)> {
         let tokenizer = self.options.model.renderer.tokenizer();
-        let replies = messages.get_mut(asked..)?.iter_mut().filter(|message| message["role"] == "assistant");
+        let replies = messages.get_mut(prompt_messages..)?.iter_mut().filter(|message| message["role"] == "assistant");
         let mut count = 0;
         for message in replies {
             count += 1;
@@ -303,7 +303,7 @@ impl OpenAiLoop {
                 message["content"] = tokenizer.without_special(text).into();
             }
         }
-        (turns > 0 && count == turns).then_some((messages, asked, self.others))
+        (turns > 0 && count == turns).then_some((messages, prompt_messages, self.others))
     }
 }
 
@@ -336,11 +336,11 @@ impl AgentLoop for OpenAiLoop {
         let branches = all.len().saturating_sub(1);
         let response = all.into_iter().next();
         let (end, reward, mut extra, fault) = self.verdict(response.as_ref());
-        let Trajectory { tokens, finish, messages, asked } = response.unwrap_or_else(|| Trajectory {
+        let Trajectory { tokens, finish, messages, prompt_messages } = response.unwrap_or_else(|| Trajectory {
             tokens: ConversationTokens::new(mem::take(&mut self.row.1)),
             finish: Finish::Length,
             messages: Vec::new(),
-            asked: 0,
+            prompt_messages: 0,
         });
         let ConversationTokens { prompt, ids, sampled, log_probs, rollout_log_probs } = tokens;
         extra.remove(FAULT);
@@ -350,14 +350,14 @@ impl AgentLoop for OpenAiLoop {
         let begins = |at: &usize| sampled[*at] && (*at == 0 || !sampled[*at - 1]);
         let begun: Vec<usize> = (0..sampled.len()).filter(begins).collect();
         let turns = begun.len();
-        let (messages, asked, tokens_only) = self.told(messages, asked, turns).unwrap_or_else(|| {
+        let (messages, prompt_messages, tokens_only) = self.told(messages, prompt_messages, turns).unwrap_or_else(|| {
             let turn = |place: usize| sampled[place].then(|| begun.partition_point(|begin| *begin <= place));
             let text = |ids: &[u32]| self.options.model.renderer.tokenizer().decode(ids, true);
             let replies = messages_from_tokens(&ids, turn, text).unwrap_or_default();
             let row = mem::take(&mut self.row.0);
-            let asked = row.len();
+            let prompt_messages = row.len();
             // The prompt of a text completion is not a message of the row.
-            ([row, replies].concat(), asked, !ids.is_empty())
+            ([row, replies].concat(), prompt_messages, !ids.is_empty())
         });
         let last = ids.len().saturating_sub(1);
         let (score, beside) = if self.options.scores { (reward, None) } else { (None, reward) };
@@ -370,7 +370,7 @@ impl AgentLoop for OpenAiLoop {
             finish,
             end,
             messages,
-            asked,
+            prompt_messages,
             tools: self.tools.take().map(|(_, tools)| tools).unwrap_or_default(),
             tokens_only,
             assistant_turns: turns,

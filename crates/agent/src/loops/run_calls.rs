@@ -55,14 +55,14 @@ pub(crate) fn run_calls(
         }
     }
     let started = Instant::now();
-    let given = if sound.is_empty() { Vec::new() } else { tools.call(&sound, &record.seen())? };
-    let longest = given.iter().map(|answer| answer.seconds).fold(0.0, f64::max);
+    let results = if sound.is_empty() { Vec::new() } else { tools.call(&sound, &record.seen())? };
+    let longest = results.iter().map(|answer| answer.seconds).fold(0.0, f64::max);
     record.waited(started.elapsed().as_secs_f64().max(longest));
-    let mut given = given.into_iter();
+    let mut results = results.into_iter();
     let mut answers = Vec::new();
     for (name, refused) in names.into_iter().zip(refused) {
         let is_refused = refused.is_some();
-        let mut answer = refused.unwrap_or_else(|| given.next().unwrap_or_else(|| missing(&name)));
+        let mut answer = refused.unwrap_or_else(|| results.next().unwrap_or_else(|| missing(&name)));
         if answer.failure.is_some() {
             answer.text = excerpt::beginning_of(&answer.text, LONGEST_ERROR);
         }

@@ -46,12 +46,12 @@ impl SampledTurns {
     /// For each id of a response, returns its source: a turn that sampled it after exactly the prompt and the preceding ids.
     /// Among turns after the same ids, the one with the longest common prefix counts; among nested turns, the last.
     pub(super) fn sources(&self, prompt: &[u32], ids: &[u32]) -> Vec<Option<TokenSource>> {
-        let whole = [prompt, ids].concat();
+        let all_ids = [prompt, ids].concat();
         // Per matching turn: start, number of tokens in common, number of the turn.
         let mut there: Vec<(usize, usize, usize)> = Vec::new();
         for (nth, (before, turn)) in self.turns.iter().enumerate() {
-            if let Some(rest) = whole.strip_prefix(&before[..]) {
-                let common = rest.iter().zip(&turn.ids).take_while(|(own, sampled)| own == sampled).count();
+            if let Some(rest) = all_ids.strip_prefix(&before[..]) {
+                let common = rest.iter().zip(&turn.ids).take_while(|(known, sampled)| known == sampled).count();
                 there.push((before.len(), common, nth));
             }
         }

@@ -101,9 +101,9 @@ mod tests {
     #[test]
     fn parameters_come_back_as_they_were_given() {
         let base = Sampling { temperature: 0.7, top_p: 0.9, min_p: 0.05, max_tokens: 5, ..Sampling::PLAIN };
-        let given = params_from(&base);
-        assert_eq!((&given["temperature"], &given["top_k"]), (&json!(0.7), &json!(-1)));
-        let read = read_params(&base, &given).unwrap();
+        let params = params_from(&base);
+        assert_eq!((&params["temperature"], &params["top_k"]), (&json!(0.7), &json!(-1)));
+        let read = read_params(&base, &params).unwrap();
         assert_eq!(read, TurnParams { sampling: base, max_tokens: None, stop_ids: vec![], stop: vec![] });
     }
 

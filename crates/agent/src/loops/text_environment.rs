@@ -94,8 +94,8 @@ impl TextEnvironmentLoop {
         }
         let (was_full, turns) = (self.record.room() == 0, self.record.turns_reached());
         // Text beyond the token limit is cut off at the end, so most of it is not even tokenized.
-        let most = step.feedback.floor_char_boundary(self.record.room_for_text().saturating_mul(2).saturating_add(64));
-        self.record.append(&Appended { remove: 0, ids: self.codec.ids(&step.feedback[..most])? });
+        let max = step.feedback.floor_char_boundary(self.record.room_for_text().saturating_mul(2).saturating_add(64));
+        self.record.append(&Appended { remove: 0, ids: self.codec.ids(&step.feedback[..max])? });
         self.observation.push_str(&action);
         self.observation.push_str(&step.feedback);
         Ok(if step.done {

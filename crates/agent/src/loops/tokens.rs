@@ -23,7 +23,7 @@ use burnish_data::{TemplateVariables, Tokenizer, completes_stop};
 use burnish_rollout::TurnStops;
 
 /// The limit of cached continuations: one for each set of tools and variables.
-const MOST_KEPT: usize = 64;
+const MAX_KEPT: usize = 64;
 
 /// Handles tokenizer requests of a loop.
 pub trait TokenService: Send + Sync {
@@ -87,16 +87,16 @@ impl TemplateTokenService {
     /// Returns the continuation of conversations with these tools and variables.
     fn continuation(&self, request: &Value) -> Result<Arc<Continuation>> {
         let key = json!([request["tools"], request["variables"]]).to_string();
-        let mut kept = self.continuations.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(continuation) = kept.get(&key) {
+        let mut cache = self.continuations.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(continuation) = cache.get(&key) {
             return Ok(continuation.clone());
         }
         let continuation = Continuation::new(self.tokenizer.clone(), &self.model_type, variables(request))?;
         let continuation = Arc::new(continuation.with_literal_special_tokens(self.escaper.is_some()));
-        if kept.len() >= MOST_KEPT {
-            kept.clear();
+        if cache.len() >= MAX_KEPT {
+            cache.clear();
         }
-        kept.insert(key, continuation.clone());
+        cache.insert(key, continuation.clone());
         Ok(continuation)
     }
 

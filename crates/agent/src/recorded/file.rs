@@ -122,17 +122,17 @@ mod tests {
             file.append(&entry).unwrap();
             fs::metadata(&path).unwrap().len() as usize
         });
-        let whole = fs::read(&path).unwrap();
+        let bytes = fs::read(&path).unwrap();
         let read_of = |bytes: &[u8]| {
             fs::write(&path, bytes).unwrap();
             read(&path).unwrap().iter().map(Entry::step).collect::<Vec<_>>()
         };
-        assert_eq!(read_of(&whole), [None, Some(1), Some(2)]);
+        assert_eq!(read_of(&bytes), [None, Some(1), Some(2)]);
         for end in lengths[0]..lengths[1] {
-            assert_eq!(read_of(&whole[..end]), [None, Some(1)], "{end} bytes");
+            assert_eq!(read_of(&bytes[..end]), [None, Some(1)], "{end} bytes");
         }
         for at in lengths[0]..lengths[1] {
-            let mut damaged = whole.clone();
+            let mut damaged = bytes.clone();
             damaged[at] ^= 0x10;
             assert_eq!(read_of(&damaged), [None, Some(1)], "byte {at}");
         }

@@ -62,7 +62,7 @@ impl Recorder {
         let files = files(folder)?;
         if !how.resumes {
             // Rank 0 also removes the files of ranks that no longer exist.
-            let mut ours = files.iter().filter(|(own, _)| *own == rank || rank == 0 && *own >= size);
+            let mut ours = files.iter().filter(|(writer, _)| *writer == rank || rank == 0 && *writer >= size);
             ours.try_for_each(|(_, path)| remove(path))?;
         }
         for (_, path) in files.iter().filter(|_| how.resumes) {
@@ -142,17 +142,17 @@ impl Recorder {
     /// A file that cannot be replaced.
     pub fn saved(&self, step: u64, weights: String) -> Result<()> {
         let mut inner = self.inner();
-        let mut kept = entries(&inner.path(), &inner.base)?;
-        kept.retain(|entry| entry.step() > Some(step));
+        let mut later = entries(&inner.path(), &inner.base)?;
+        later.retain(|entry| entry.step() > Some(step));
         (inner.base.step, inner.base.weights) = (step + 1, weights);
         (inner.file, inner.failed) = (None, false);
         inner.ended.clear();
         inner.answered.clear();
         let mut others = files(&inner.folder)?.into_iter().filter(|(rank, _)| inner.rank == 0 && *rank >= inner.size);
         others.try_for_each(|(_, path)| remove(&path))?;
-        match kept.is_empty() {
+        match later.is_empty() {
             true => remove(&inner.path()),
-            false => inner.create(kept),
+            false => inner.create(later),
         }
     }
 }
@@ -163,8 +163,8 @@ impl Inner {
     }
 
     /// Rewrites the file with these entries.
-    fn create(&mut self, kept: Vec<Entry>) -> Result<()> {
-        let entries: Vec<Entry> = [Entry::Base(self.base.clone())].into_iter().chain(kept).collect();
+    fn create(&mut self, later: Vec<Entry>) -> Result<()> {
+        let entries: Vec<Entry> = [Entry::Base(self.base.clone())].into_iter().chain(later).collect();
         self.file = Some(EntryFile::create(&self.path(), &entries)?);
         Ok(())
     }
@@ -172,7 +172,7 @@ impl Inner {
     fn append(&mut self, entry: &Entry) {
         // A signal that stops the run may also stop the processes of its tools, and their failures must not be recorded as
         // results.
-        if self.failed || self.interrupt.asked() {
+        if self.failed || self.interrupt.is_requested() {
             return;
         }
         let mut write = || {
@@ -193,7 +193,7 @@ impl Inner {
 fn entries(path: &Path, base: &RecordBase) -> Result<Vec<Entry>> {
     let mut entries = read(path)?.into_iter();
     match entries.next() {
-        Some(Entry::Base(own)) if own == *base => Ok(entries.collect()),
+        Some(Entry::Base(recorded)) if recorded == *base => Ok(entries.collect()),
         _ => Ok(Vec::new()),
     }
 }

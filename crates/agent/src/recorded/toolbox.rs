@@ -37,8 +37,9 @@ impl Toolbox for RecordedTools {
 
     fn call(&mut self, calls: &[ValidCall], view: &ConversationView) -> Result<Vec<ToolResult>> {
         let is_outside: Vec<bool> = calls.iter().map(|call| self.outside.contains(&call.written.name)).collect();
-        let outside =
-            |wanted: bool| calls.iter().zip(&is_outside).filter(move |(_, outside)| **outside == wanted).map(|(call, _)| call);
+        let outside = |outside_wanted: bool| {
+            calls.iter().zip(&is_outside).filter(move |(_, outside)| **outside == outside_wanted).map(|(call, _)| call)
+        };
         let written: Vec<(&str, &str)> =
             outside(true).map(|call| (call.written.name.as_str(), call.written.arguments.as_str())).collect();
         if written.is_empty() {
@@ -90,12 +91,12 @@ mod tests {
     #[test]
     fn what_was_answered_is_not_asked_again() {
         let folder = tempfile::tempdir().unwrap();
-        let tools = |asked: usize| {
+        let tools = |counts: usize| {
             let base = RecordBase { step: 1, weights: String::new(), settings: String::new(), version: String::new() };
             let recording = RecordingOptions { resumes: true, keeps: true, ..RecordingOptions::default() };
             let recorder = Recorder::open(folder.path(), (0, 1), base, recording).unwrap();
             let outside = HashSet::from(["search".to_owned()]);
-            RecordedTools::new(Box::new(Counting(asked)), outside, recorder, "rollout-1-2-3")
+            RecordedTools::new(Box::new(Counting(counts)), outside, recorder, "rollout-1-2-3")
         };
         let ask = |tools: &mut RecordedTools, calls: &[(&str, &str)]| -> Vec<String> {
             let call = |(name, arguments): &(&str, &str)| ValidCall {

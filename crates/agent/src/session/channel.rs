@@ -11,7 +11,7 @@ use super::socket::SocketClient;
 use super::words::WORDS;
 use burnish_python::pipe::{CHUNK, read_available, send_available};
 use burnish_python::printed::Printed;
-use burnish_python::process::MOST_BYTES;
+use burnish_python::process::MAX_BYTES;
 use burnish_util::interrupt::Interrupt;
 use burnish_util::platform;
 
@@ -39,7 +39,7 @@ pub(super) enum ReplyError {
     Gone,
     /// The call timed out; with the running line of user code, if the process could report it.
     TimedOut(Option<String>),
-    /// The reply has more than [`MOST_BYTES`].
+    /// The reply has more than [`MAX_BYTES`].
     TooLong,
     Interrupted(anyhow::Error),
 }
@@ -65,7 +65,7 @@ impl Channel {
             if let Some(line) = self.take() {
                 return Ok(line);
             }
-            if self.received.len() > MOST_BYTES + CHUNK {
+            if self.received.len() > MAX_BYTES + CHUNK {
                 return Err(ReplyError::TooLong);
             }
             if ended || !self.is_open {
@@ -107,7 +107,7 @@ impl Channel {
         self.is_open = self.is_open
             && read_available(&mut self.connection, |chunk| {
                 received.extend_from_slice(chunk);
-                received.len() <= MOST_BYTES + CHUNK
+                received.len() <= MAX_BYTES + CHUNK
             });
     }
 

@@ -14,7 +14,7 @@ use super::words::WORDS;
 use crate::ReplyFailure;
 use crate::participants::{Outcome, PartyError};
 use burnish_python::message::seed;
-use burnish_python::process::MOST_BYTES;
+use burnish_python::process::MAX_BYTES;
 
 /// The process of one conversation. Clones share it; their requests run one after another.
 #[derive(Clone)]
@@ -209,7 +209,7 @@ impl ConversationProcess {
                 let place = place.map(|place| format!(", at {place}")).unwrap_or_default();
                 (ReplyFailure::Timeout, format!("timed out after {seconds} s{place}"))
             }
-            ReplyError::TooLong => (ReplyFailure::Raised, format!("its reply has more than {MOST_BYTES} bytes")),
+            ReplyError::TooLong => (ReplyFailure::Raised, format!("its reply has more than {MAX_BYTES} bytes")),
             ReplyError::Gone => {
                 let how = status.map(|status| WORDS.ended(status, self.cpu(time)));
                 (ReplyFailure::Died, format!("its process {}{last}", how.unwrap_or_else(|| "died".to_owned())))

@@ -23,7 +23,7 @@ use burnish_util::interrupt::Interrupt;
 
 /// The code of the host.
 static CODE: LazyLock<String> = LazyLock::new(|| {
-    let own = [
+    let modules = [
         include_str!("schemas.py"),
         include_str!("loops.py"),
         include_str!("run_loops.py"),
@@ -36,7 +36,7 @@ static CODE: LazyLock<String> = LazyLock::new(|| {
         include_str!("left_open.py"),
         include_str!("host.py"),
     ];
-    [PROCESS, VALUES, MODULES].into_iter().chain(own).collect::<Vec<_>>().join("\n\n")
+    [PROCESS, VALUES, MODULES].into_iter().chain(modules).collect::<Vec<_>>().join("\n\n")
 });
 
 /// A running host, usable from many threads at once. Clones share it.

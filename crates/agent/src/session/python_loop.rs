@@ -56,17 +56,17 @@ impl LoopCode for PythonLoop {
             Err(error) => return Ok(Err(error)),
         };
         let seconds = started.elapsed().as_secs_f64();
-        let request = if let Some(asked) = reply.get_mut("tokenize") {
+        let request = if let Some(request_fields) = reply.get_mut("tokenize") {
             if self.taken > self.timeout {
-                let most = self.timeout.as_secs_f64();
-                let message = format!("it requested no turn within the {most} s of agent.call_timeout, only tokens");
+                let max = self.timeout.as_secs_f64();
+                let message = format!("it requested no turn within the {max} s of agent.call_timeout, only tokens");
                 return Ok(Err(PartyError { failure: ReplyFailure::Timeout, message, seconds }));
             }
-            Some(LoopRequest::Tokens(asked.take()))
-        } else if let Some(asked) = reply.get("generate") {
+            Some(LoopRequest::Tokens(request_fields.take()))
+        } else if let Some(request_fields) = reply.get("generate") {
             self.taken = Duration::ZERO;
-            let params = asked["sampling_params"].as_object().cloned().unwrap_or_default();
-            ids(&asked["prompt_ids"]).map(|ids| LoopRequest::Turn { ids, params })
+            let params = request_fields["sampling_params"].as_object().cloned().unwrap_or_default();
+            ids(&request_fields["prompt_ids"]).map(|ids| LoopRequest::Turn { ids, params })
         } else {
             match reply["done"].as_array().map(Vec::as_slice) {
                 Some([output]) => read(output).map(LoopRequest::Done),
@@ -124,8 +124,8 @@ mod tests {
     fn outputs_are_read() {
         let mut output = json!({"prompt_ids": [1], "response_ids": [2, 3], "response_mask": [1, 0], "reward_score": null,
             "num_turns": 0, "metrics": {}, "extra_fields": {"a": 1}});
-        let whole = read(&output).unwrap();
-        assert_eq!((whole.mask, whole.score, whole.num_turns), (vec![true, false], None, None));
+        let full = read(&output).unwrap();
+        assert_eq!((full.mask, full.score, full.num_turns), (vec![true, false], None, None));
         output["reward_score"] = json!("nan");
         assert!(read(&output).unwrap().score.unwrap().is_nan());
         for (field, wrong) in [("response_mask", json!([1, 2])), ("response_ids", json!([-1])), ("prompt_ids", json!(["a"]))] {

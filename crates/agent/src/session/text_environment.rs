@@ -39,7 +39,7 @@ impl TextEnvironment for PythonTextEnvironment {
             Err(error) => return Ok(Err(error)),
         };
         let max_tokens = reply["max_tokens"].as_u64();
-        let given = self.sampling_params.get("max_tokens").and_then(Value::as_u64);
+        let default_max = self.sampling_params.get("max_tokens").and_then(Value::as_u64);
         let seconds = started.elapsed().as_secs_f64();
         let step = || {
             Some(EnvironmentStep {
@@ -47,7 +47,7 @@ impl TextEnvironment for PythonTextEnvironment {
                 score: number(&reply["score"]),
                 feedback: reply["feedback"].as_str()?.to_owned(),
                 done: reply["done"].as_bool()?,
-                max_tokens: max_tokens.filter(|most| Some(*most) != given).and_then(|most| usize::try_from(most).ok()),
+                max_tokens: max_tokens.filter(|max| Some(*max) != default_max).and_then(|max| usize::try_from(max).ok()),
                 extra: reply["extra"].as_object()?.clone(),
                 seconds,
             })

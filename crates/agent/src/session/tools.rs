@@ -48,8 +48,8 @@ impl PythonTools {
         let is_selected = |name: &str| row.tool_selection.is_empty() || row.tool_selection.iter().any(|one| one == name);
         let any = offers.tools.iter().any(|tool| is_selected(&tool.name));
         let selected = offers.tools.iter().filter(|tool| !any || is_selected(&tool.name));
-        let own = environment.map(|environment| environment.schemas.as_slice()).unwrap_or_default();
-        let schemas = selected.map(|tool| &tool.schema).chain(own).cloned().collect();
+        let environment_schemas = environment.map(|environment| environment.schemas.as_slice()).unwrap_or_default();
+        let schemas = selected.map(|tool| &tool.schema).chain(environment_schemas).cloned().collect();
         let rewarding = offers.tools.iter().filter(|tool| tool.rewards).map(|tool| tool.name.clone()).collect();
         Self { session, schemas, rewarding, row, timeout }
     }

@@ -8,7 +8,7 @@ use super::renderer::Renderer;
 use super::rules::FamilyTokenRules;
 
 /// The text of tools and users in the synthetic conversation: letters only, so that no template or tokenizer changes it.
-const SAID: &str = "syntheticanswer";
+const CONTENT: &str = "syntheticanswer";
 
 /// The limit in characters of a difference that a message shows.
 const SHOWN: usize = 60;
@@ -47,14 +47,14 @@ impl ContinuationCheck<'_> {
     }
 
     fn scenes(&self, tools: bool, users: bool) -> Vec<TestConversation> {
-        let user = || json!({"role": "user", "content": SAID});
-        let answer = || json!({"role": "tool", "content": SAID});
+        let user = || json!({"role": "user", "content": CONTENT});
+        let answer = || json!({"role": "tool", "content": CONTENT});
         let calls = |count: usize| {
             let function = json!({"name": "synthetic", "arguments": self.rules.no_arguments()});
             let call = |i| json!({"id": format!("synthetic{i}"), "type": "function", "function": function});
             json!({"role": "assistant", "content": "", "tool_calls": (0..count).map(call).collect::<Vec<_>>()})
         };
-        let said = || json!({"role": "assistant", "content": "synthetic"});
+        let reply = || json!({"role": "assistant", "content": "synthetic"});
         let mut scenes = Vec::new();
         if tools {
             scenes.push(TestConversation { what: "the result of a tool", history: vec![user(), calls(1)], new: vec![answer()] });
@@ -62,10 +62,10 @@ impl ContinuationCheck<'_> {
             scenes.push(TestConversation { what: "the results of two calls", history: vec![user(), calls(2)], new });
         }
         if users {
-            scenes.push(TestConversation { what: "a message of the user", history: vec![user(), said()], new: vec![user()] });
+            scenes.push(TestConversation { what: "a message of the user", history: vec![user(), reply()], new: vec![user()] });
         }
         if tools && users {
-            let history = vec![user(), calls(1), answer(), said()];
+            let history = vec![user(), calls(1), answer(), reply()];
             scenes.push(TestConversation {
                 what: "a message of the user after the result of a tool",
                 history,
@@ -87,29 +87,29 @@ impl ContinuationCheck<'_> {
             (self.append)(history, &ids, new).with_context(|| format!("{what} cannot be appended to a conversation"))?;
         let tokenizer = self.renderer.tokenizer();
         let text: String = tokenizer.decode(&appended.ids, false)?.split_whitespace().collect();
-        if text.matches(SAID).count() < new.len() {
+        if text.matches(CONTENT).count() < new.len() {
             bail!("{what} cannot be appended to a conversation: the chat template leaves out its text");
         }
         let begins = |why: String| Some(format!("{what}: {why}; each turn is trained in the context in which it was sampled"));
         if let Err(error) = turn {
             return Ok(begins(format!("the conversation cannot be compared with its rendering as a whole ({error:#})")));
         }
-        let kept = ids.len().saturating_sub(appended.remove);
-        let ours = [&ids[..kept], &appended.ids].concat();
-        let whole = match self.renderer.ids(&[&history[..], new].concat(), true) {
-            Ok(whole) => whole,
+        let unchanged = ids.len().saturating_sub(appended.remove);
+        let ours = [&ids[..unchanged], &appended.ids].concat();
+        let expected = match self.renderer.ids(&[&history[..], new].concat(), true) {
+            Ok(expected) => expected,
             Err(error) => return Ok(begins(format!("the conversation cannot be rendered as a whole ({error:#})"))),
         };
         // If a turn begins with a space, the whole may have another token at the boundary, for the same text.
-        if ours == whole || tokenizer.decode(&ours, false)? == tokenizer.decode(&whole, false)? {
+        if ours == expected || tokenizer.decode(&ours, false)? == tokenizer.decode(&expected, false)? {
             return Ok(None);
         }
-        let same = ours.iter().zip(&whole).take_while(|(a, b)| a == b).count();
+        let same = ours.iter().zip(&expected).take_while(|(a, b)| a == b).count();
         let shown =
             |ids: &[u32]| Ok::<_, anyhow::Error>(tokenizer.decode(&ids[same..], false)?.chars().take(SHOWN).collect::<String>());
         Ok(begins(format!(
             "the conversation as a whole would have other tokens, from token {same} on {:?} in place of {:?}",
-            shown(&whole)?,
+            shown(&expected)?,
             shown(&ours)?
         )))
     }
@@ -122,11 +122,11 @@ impl ContinuationCheck<'_> {
         let prompt = self.renderer.ids(before, true)?;
         let mut ids = self.renderer.ids(history, false)?;
         if !ids.starts_with(&prompt) {
-            let (whole, opened) = (tokenizer.decode(&ids, false)?, tokenizer.decode(&prompt, false)?);
-            let Some(said) = whole.strip_prefix(&opened) else {
+            let (expected, opened) = (tokenizer.decode(&ids, false)?, tokenizer.decode(&prompt, false)?);
+            let Some(reply) = expected.strip_prefix(&opened) else {
                 bail!("the template's rendering of an assistant turn does not begin with its opening of one");
             };
-            ids = [prompt.clone(), tokenizer.encode(said)?].concat();
+            ids = [prompt.clone(), tokenizer.encode(reply)?].concat();
         }
         let ends = tokenizer.eos_ids();
         if let Some(end) = ids[prompt.len()..].iter().rposition(|id| ends.contains(id)) {

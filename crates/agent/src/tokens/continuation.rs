@@ -32,8 +32,8 @@ impl Continuation {
     /// If the special tokens of the tokenizer cannot be compiled to a pattern.
     pub fn new(tokenizer: Tokenizer, model_type: &str, variables: TemplateVariables) -> Result<Self> {
         let family = FAMILIES.iter().find(|family| family.model_types.contains(&model_type));
-        let own = family.map(|family| (family.rules)(&tokenizer));
-        let (rules, plain) = match own {
+        let rules = family.map(|family| (family.rules)(&tokenizer));
+        let (rules, plain) = match rules {
             Some(Ok(rules)) => (rules, None),
             Some(Err(error)) => {
                 ((PLAIN.rules)(&tokenizer)?, Some(format!("the rules of \"{model_type}\" do not fit ({error:#})")))

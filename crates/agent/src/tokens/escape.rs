@@ -101,7 +101,7 @@ impl SpecialTokenEscaper {
     pub fn encode(&self, rendered: &str) -> Result<Vec<u32>> {
         let (mut text, mut literal, mut end) = (String::new(), Vec::new(), 0);
         for found in WORDS.captures_iter(rendered) {
-            let (Some(whole), Ok(number)) = (found.get(0), found[1].parse::<usize>()) else { continue };
+            let (Some(matched), Ok(number)) = (found.get(0), found[1].parse::<usize>()) else { continue };
             let control = match number.checked_sub(1) {
                 None => WORD,
                 Some(at) => match self.literal.control_texts().get(at) {
@@ -109,13 +109,13 @@ impl SpecialTokenEscaper {
                     None => continue,
                 },
             };
-            text.push_str(&rendered[end..whole.start()]);
+            text.push_str(&rendered[end..matched.start()]);
             let start = text.len();
             text.push_str(control);
             if number > 0 {
                 literal.push(start..text.len());
             }
-            end = whole.end();
+            end = matched.end();
         }
         if end == 0 {
             return self.tokenizer.encode(rendered);

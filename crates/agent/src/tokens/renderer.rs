@@ -13,7 +13,7 @@ use burnish_data::{TemplateVariables, Tokenizer};
 
 /// The limit of cached synthetic conversations. There is one for each set of call names and ids that are rendered together, and
 /// ids may never repeat.
-const MOST_KEPT: usize = 64;
+const MAX_KEPT: usize = 64;
 
 /// Renders messages with the chat template of a tokenizer.
 pub struct Renderer {
@@ -23,7 +23,7 @@ pub struct Renderer {
     before_message: SyntheticStart,
     before_tools: SyntheticStart,
     /// Cached ids of synthetic conversations, by their messages.
-    kept: Mutex<HashMap<String, Arc<[u32]>>>,
+    cache: Mutex<HashMap<String, Arc<[u32]>>>,
 }
 
 impl Renderer {
@@ -32,7 +32,7 @@ impl Renderer {
     pub fn new(tokenizer: Tokenizer, variables: TemplateVariables, no_arguments: &Value) -> Result<Self> {
         let escaper = SpecialTokenEscaper::new(&tokenizer)?;
         let (before_message, before_tools) = (SyntheticStart::System, SyntheticStart::System);
-        let mut renderer = Self { tokenizer, variables, escaper, before_message, before_tools, kept: Mutex::default() };
+        let mut renderer = Self { tokenizer, variables, escaper, before_message, before_tools, cache: Mutex::default() };
         let user = json!({"role": "user", "content": "a"});
         let renders = |messages: Vec<Value>| renderer.ids(&messages, true).is_ok();
         let message = [SyntheticStart::System, SyntheticStart::User]
@@ -110,16 +110,16 @@ impl Renderer {
     /// Returns the ids of a synthetic conversation, without the opening of a turn.
     fn base(&self, messages: &[Value]) -> Result<Arc<[u32]>> {
         let key = serde_json::to_string(messages)?;
-        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(ids) = kept().get(&key) {
+        let cache = || self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ids) = cache().get(&key) {
             return Ok(ids.clone());
         }
         let ids: Arc<[u32]> = self.ids(messages, false)?.into();
-        let mut kept = kept();
-        if kept.len() >= MOST_KEPT {
-            kept.clear();
+        let mut cache = cache();
+        if cache.len() >= MAX_KEPT {
+            cache.clear();
         }
-        kept.insert(key, ids.clone());
+        cache.insert(key, ids.clone());
         Ok(ids)
     }
 

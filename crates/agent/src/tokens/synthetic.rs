@@ -62,6 +62,6 @@ pub(super) fn name(answer: &Value) -> Option<String> {
 
 /// Returns the id of the call that a result belongs to, or one made from its position.
 pub(crate) fn call_id(answer: &Value, position: usize) -> Value {
-    let own = answer.get("tool_call_id").filter(|id| !id.is_null());
-    own.cloned().unwrap_or_else(|| format!("continuous_token_call_{position}").into())
+    let call_id = answer.get("tool_call_id").filter(|id| !id.is_null());
+    call_id.cloned().unwrap_or_else(|| format!("continuous_token_call_{position}").into())
 }

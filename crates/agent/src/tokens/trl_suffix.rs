@@ -24,8 +24,8 @@ pub fn trl_suffix(
     let base = called(name, json!({}));
     let mut prefix = tokenizer.encode(&tokenizer.apply_chat_template(&base.clone().into(), false, variables)?)?;
     let escaped = escaper.map(|escaper| escaper.escape(answers));
-    let whole = [&base, escaped.as_deref().unwrap_or(answers)].concat();
-    let text = tokenizer.apply_chat_template(&whole.into(), true, variables)?;
+    let messages = [&base, escaped.as_deref().unwrap_or(answers)].concat();
+    let text = tokenizer.apply_chat_template(&messages.into(), true, variables)?;
     let mut ids = escaper.map_or_else(|| tokenizer.encode(&text), |escaper| escaper.encode(&text))?;
     if let Some(end) = prefix.iter().rposition(|id| *id == tokenizer.eos_id()) {
         prefix.truncate(end + 1);
@@ -51,21 +51,21 @@ pub fn is_prefix_preserving(tokenizer: &Tokenizer, variables: &TemplateVariables
         Ok::<_, anyhow::Error>((before, tokenizer.encode(&tokenizer.apply_chat_template(&messages.into(), true, variables)?)?))
     };
     // Some templates accept only text as arguments.
-    let (before, whole) = ids(json!({})).or_else(|error| ids("{}".into()).map_err(|_| error))?;
-    Ok(whole.starts_with(&before))
+    let (before, with_call) = ids(json!({})).or_else(|error| ids("{}".into()).map_err(|_| error))?;
+    Ok(with_call.starts_with(&before))
 }
 
 /// Returns true if the template renders calls and results of tools: some fail, others leave them out.
 pub fn writes_tools(tokenizer: &Tokenizer, variables: &TemplateVariables) -> bool {
-    let [name, key, value, said] =
+    let [name, key, value, result] =
         ["tool_name_a8f3e2b1", "tool_arg_key_b9d4f5c2", "tool_arg_val_d6e7a9f3", "tool_content_c4f9a8e2"];
     let rendered = |arguments: Value| {
         let mut messages = called(&name.into(), arguments);
-        messages.push(json!({"role": "tool", "name": name, "content": said}));
+        messages.push(json!({"role": "tool", "name": name, "content": result}));
         tokenizer.apply_chat_template(&messages.into(), false, variables)
     };
     let text = rendered(json!({ key: value })).or_else(|_| rendered(json!({ key: value }).to_string().into()));
-    text.is_ok_and(|text| [name, key, value, said].iter().all(|part| text.contains(part)))
+    text.is_ok_and(|text| [name, key, value, result].iter().all(|part| text.contains(part)))
 }
 
 /// Returns a conversation that ends with a call.

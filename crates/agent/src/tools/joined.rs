@@ -51,12 +51,12 @@ impl Toolbox for JoinedToolbox {
         for (call, owner) in calls.iter().zip(&owners) {
             shares[*owner].push(call.clone());
         }
-        let asked = self.parts.iter_mut().zip(&shares);
+        let calls_of_parts = self.parts.iter_mut().zip(&shares);
         let answers: Vec<Result<Vec<ToolResult>>> = if shares.iter().filter(|share| !share.is_empty()).count() < 2 {
-            asked.map(|(part, share)| if share.is_empty() { Ok(vec![]) } else { part.call(share, view) }).collect()
+            calls_of_parts.map(|(part, share)| if share.is_empty() { Ok(vec![]) } else { part.call(share, view) }).collect()
         } else {
             std::thread::scope(|scope| {
-                let threads: Vec<_> = asked
+                let threads: Vec<_> = calls_of_parts
                     .map(|(part, share)| scope.spawn(move || if share.is_empty() { Ok(vec![]) } else { part.call(share, view) }))
                     .collect();
                 let broken = |_| Err(anyhow::anyhow!("a toolbox broke off"));

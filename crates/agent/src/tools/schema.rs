@@ -27,18 +27,18 @@ fn reduced_function(function: &Map<String, Value>) -> Result<Map<String, Value>>
     out.insert("description".to_owned(), text(function, "description")?);
     if let Some(parameters) = function.get("parameters") {
         let parameters = object(parameters, "parameters")?;
-        let mut kept = Map::new();
-        kept.insert("type".to_owned(), text(parameters, "type")?);
+        let mut schema = Map::new();
+        schema.insert("type".to_owned(), text(parameters, "type")?);
         let properties = object(required(parameters, "properties")?, "properties")?;
         let properties = properties.iter().map(|(name, property)| {
             let property = reduced_property(property).with_context(|| format!("the parameter \"{name}\""))?;
             Ok((name.clone(), Value::from(property)))
         });
-        kept.insert("properties".to_owned(), properties.collect::<Result<Map<_, _>>>()?.into());
+        schema.insert("properties".to_owned(), properties.collect::<Result<Map<_, _>>>()?.into());
         if let Some(names) = parameters.get("required") {
-            kept.insert("required".to_owned(), texts(names, "required")?);
+            schema.insert("required".to_owned(), texts(names, "required")?);
         }
-        out.insert("parameters".to_owned(), kept.into());
+        out.insert("parameters".to_owned(), schema.into());
     }
     if let Some(strict) = function.get("strict") {
         out.insert("strict".to_owned(), boolean(strict)?.into());

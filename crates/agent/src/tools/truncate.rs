@@ -11,10 +11,10 @@ use burnish_util::python_text::tail;
 /// If `longest` is 0 (or 1 for the middle), nothing is kept. verl keeps the whole text there, because it slices from the end with
 /// −0.
 pub fn truncated(text: &str, longest: usize, side: TruncateSide) -> Cow<'_, str> {
-    let Some((whole, _)) = text.char_indices().nth(longest) else { return Cow::Borrowed(text) };
+    let Some((end, _)) = text.char_indices().nth(longest) else { return Cow::Borrowed(text) };
     Cow::Owned(match side {
         TruncateSide::Left => format!("(truncated)...{}", last(text, longest)),
-        TruncateSide::Right => format!("{}...(truncated)", &text[..whole]),
+        TruncateSide::Right => format!("{}...(truncated)", &text[..end]),
         TruncateSide::Middle => {
             let half = longest / 2;
             let begin = text.char_indices().nth(half).map_or(text.len(), |(at, _)| at);

@@ -39,8 +39,8 @@ fn run(x: &LossInput) -> PolicyLossOutput {
     let cost = x.advantages.clone().neg();
     let negative = x.advantages.clone().lower_scalar(0.0);
 
-    let most = x.options.optional("delta").map_or_else(|| ratio.clone(), |delta| ratio.clone().clamp_max(delta));
-    let free = cost.clone() * most;
+    let max = x.options.optional("delta").map_or_else(|| ratio.clone(), |delta| ratio.clone().clamp_max(delta));
+    let free = cost.clone() * max;
     let clipped = cost.clone() * x.clip(ratio.clone());
     let is_clipped = clipped.clone().greater(free.clone());
     let surrogate = free.mask_where(is_clipped.clone(), clipped);

@@ -26,13 +26,13 @@ impl PairTally {
             return Vec::new();
         }
         let pairs = (self.scores.len() / 2) as f64;
-        let (least, most) = (f64::min as fn(f64, f64) -> f64, f64::max as fn(f64, f64) -> f64);
+        let (least, max) = (f64::min as fn(f64, f64) -> f64, f64::max as fn(f64, f64) -> f64);
         vec![
             ("accuracy", self.right as f64 / pairs),
             ("margin", self.gaps / pairs),
             ("min_reward", self.scores.iter().copied().fold(f64::INFINITY, least)),
             ("mean_reward", self.mean()),
-            ("max_reward", self.scores.iter().copied().fold(f64::NEG_INFINITY, most)),
+            ("max_reward", self.scores.iter().copied().fold(f64::NEG_INFINITY, max)),
         ]
     }
 

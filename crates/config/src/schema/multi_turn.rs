@@ -26,12 +26,12 @@ pub struct MultiTurnConfig {
 impl MultiTurnConfig {
     /// Returns the maximum number of turns of the model; `None` without a limit.
     pub fn assistant_turns(&self) -> Option<usize> {
-        self.max_assistant_turns.filter(|&most| most > 0)
+        self.max_assistant_turns.filter(|&max| max > 0)
     }
 
     /// Returns the maximum number of turns of tools and users; `None` without a limit.
     pub fn user_turns(&self) -> Option<usize> {
-        self.max_user_turns.filter(|&most| most > 0)
+        self.max_user_turns.filter(|&max| max > 0)
     }
 }
 

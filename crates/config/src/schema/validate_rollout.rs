@@ -60,9 +60,9 @@ pub(super) fn lengths(
         let key = format!("{group}.min_tokens");
         report.wrong(&key, format!("`{key}` is {min_tokens}, but a response has at most {response} tokens"), "");
     }
-    if let Some(most) = max_model_len.filter(|&most| most <= prompt) {
+    if let Some(max) = max_model_len.filter(|&max| max <= prompt) {
         let key = format!("{group}.max_model_len");
-        let message = format!("`{key}` is {most}, which leaves no room for a response to a prompt of {prompt} tokens");
+        let message = format!("`{key}` is {max}, which leaves no room for a response to a prompt of {prompt} tokens");
         report.wrong(&key, message, format!("write {key}={} or more, or null", prompt + 1));
     }
 }

@@ -15,11 +15,11 @@ pub(super) fn trainer(PpoConfig { data, trainer, .. }: &PpoConfig, report: &mut 
 
 /// Refuses settings that ask for a validation without rows.
 fn without_validation(trainer: &TrainerConfig, report: &mut Report) {
-    let asked = [
+    let requirements = [
         (trainer.val_only, "trainer.val_only", "validates"),
         (trainer.metric_for_best_model.is_some(), "trainer.metric_for_best_model", "is a metric of validation"),
     ];
-    for (_, key, needs) in asked.into_iter().filter(|(is_set, ..)| *is_set) {
+    for (_, key, needs) in requirements.into_iter().filter(|(is_set, ..)| *is_set) {
         report.wrong(key, format!("`{key}` {needs}, but `data.val_files` is null"), "write data.val_files=FILE");
     }
 }

@@ -20,8 +20,8 @@ pub(super) fn derive(draft: &mut Draft) {
     set_files(draft, "data.train_files", set.as_deref(), &split, "data.dataset dataset");
     weights(draft, set.as_deref());
     // Early releases validate on another split of the same data set.
-    let own = (!draft.values.has(EVAL)).then(|| set.clone()).flatten();
-    match draft.values.text(EVAL).or(own) {
+    let eval_set = (!draft.values.has(EVAL)).then(|| set.clone()).flatten();
+    match draft.values.text(EVAL).or(eval_set) {
         Some(set) => {
             let split = draft.values.text("eval.split eval_split").unwrap_or_else(|| "train".into());
             set_files(draft, "data.val_files", Some(&set), &split, "eval.dataset eval_dataset eval_split");

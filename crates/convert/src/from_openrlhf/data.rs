@@ -59,9 +59,9 @@ pub(super) fn model(draft: &mut Draft) {
 /// Sets the limit of rows; the defaults mean all rows.
 pub(super) fn samples(draft: &mut Draft) {
     let names = "data.max_samples max_samples";
-    let is_given = draft.values.is_given(names);
-    if let Some(most) = draft.values.count(names).filter(|most| is_given || *most < 1_000_000) {
-        draft.set("data.train_max_samples", int(most), names);
+    let is_set = draft.values.is_set(names);
+    if let Some(max) = draft.values.count(names).filter(|max| is_set || *max < 1_000_000) {
+        draft.set("data.train_max_samples", int(max), names);
         let several =
             draft.values.text("data.prompt_dataset prompt_data data.dataset dataset").is_some_and(|set| set.contains(','));
         if several {
@@ -74,7 +74,7 @@ pub(super) fn samples(draft: &mut Draft) {
 pub(super) fn template(draft: &mut Draft) {
     let is_chat = draft.values.flag(CHAT);
     let Some(template) = draft.values.text(TEMPLATE).filter(|template| !is_chat && template.contains("{}")) else { return };
-    if draft.values.is_given(TEMPLATE) {
+    if draft.values.is_set(TEMPLATE) {
         draft.refuse(TEMPLATE, "apply the template to the prompts in the data");
     } else {
         let template = inline(&text(template));

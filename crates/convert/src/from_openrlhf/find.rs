@@ -5,8 +5,8 @@ use crate::shell::targets;
 
 /// Finds the call among the words of a program.
 pub(super) fn find(words: &[String]) -> Option<TrainerCall> {
-    let is_own = |name: &str| format!(".{}", name.replace('/', ".")).contains(".openrlhf.cli.");
-    let target = targets(words).into_iter().find(|target| is_own(&target.name))?;
+    let is_openrlhf = |name: &str| format!(".{}", name.replace('/', ".")).contains(".openrlhf.cli.");
+    let target = targets(words).into_iter().find(|target| is_openrlhf(&target.name))?;
     Some(TrainerCall { stage: stem(&target.name).to_string(), rest: target.at + 1, script: None })
 }
 

@@ -24,7 +24,7 @@ pub static OPENRLHF: Peer = Peer {
         PeerTrainer { name: "train_kto", kind: Kind::Dpo, subcommand: "dpo" },
         PeerTrainer { name: "train_kd", kind: Kind::Distill, subcommand: "distill" },
     ],
-    own_options: &[],
+    script_options: &[],
     absent: &[
         ("serve_rm", "use `trainer serve-rm`, which accepts the same requests"),
         (

@@ -32,7 +32,7 @@ pub(super) fn derive(draft: &mut Draft) {
     if has_adapters && !items.is_empty() {
         let value = if let [one] = items.as_slice() { one.clone() } else { list(items) };
         draft.set("@model.target_modules", value, modules);
-    } else if draft.values.is_given(modules) {
+    } else if draft.values.is_set(modules) {
         draft.note("the target modules are ignored: without a rank of LoRA OpenRLHF trains all weights");
     }
     if !draft.is_stage() {
@@ -66,7 +66,7 @@ fn trackers(draft: &mut Draft) {
     let options = [("logger.wandb.key use_wandb", "wandb"), ("logger.tensorboard_dir use_tensorboard", "tensorboard")];
     let mut from = vec![];
     for (option, tracker) in options {
-        if draft.values.is_given(option) {
+        if draft.values.is_set(option) {
             names.push(text(tracker));
             from.push(option);
         }

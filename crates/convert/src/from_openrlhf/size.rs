@@ -28,25 +28,25 @@ pub(super) fn derive(draft: &mut Draft) {
         let key = format!("actor_rollout_ref.{section}.log_prob_micro_batch_size_per_gpu");
         draft.copy(&key, "rollout.micro_batch_size micro_rollout_batch_size");
     }
-    let whole = lengths(draft);
-    tokens(draft, whole);
+    let length = lengths(draft);
+    tokens(draft, length);
 }
 
 /// Sets the lengths of prompts and responses, and returns the token limit of both together.
 fn lengths(draft: &mut Draft) -> usize {
     let fixed = draft.values.count("prompt_max_len").filter(|_| draft.values.has("prompt_max_len"));
-    let whole = draft.values.count(MAX_LEN);
+    let length = draft.values.count(MAX_LEN);
     let new = draft.values.count(NEW);
-    let (prompt, response, names) = match (fixed, whole, new) {
+    let (prompt, response, names) = match (fixed, length, new) {
         (Some(prompt), _, new) => (prompt, new.unwrap_or(1024), "prompt_max_len"),
-        (None, whole, Some(new)) => {
-            let whole = whole.unwrap_or(2048);
-            (if whole > new { whole - new } else { whole }, new, "data.max_len max_len rollout.max_new_tokens max_new_tokens")
+        (None, length, Some(new)) => {
+            let length = length.unwrap_or(2048);
+            (if length > new { length - new } else { length }, new, "data.max_len max_len rollout.max_new_tokens max_new_tokens")
         }
-        (None, whole, None) => {
-            let whole = whole.unwrap_or(2048);
-            draft.set("actor_rollout_ref.rollout.max_model_len", int(whole), MAX_LEN);
-            (whole - 1, whole, MAX_LEN)
+        (None, length, None) => {
+            let length = length.unwrap_or(2048);
+            draft.set("actor_rollout_ref.rollout.max_model_len", int(length), MAX_LEN);
+            (length - 1, length, MAX_LEN)
         }
     };
     draft.set("data.max_prompt_length", int(prompt), names);
@@ -56,22 +56,22 @@ fn lengths(draft: &mut Draft) -> usize {
 }
 
 /// Sets the tokens of a micro-batch, with dynamic batches; a micro-batch holds at least one whole sequence.
-fn tokens(draft: &mut Draft, whole: usize) {
+fn tokens(draft: &mut Draft, length: usize) {
     if !draft.values.flag("train.dynamic_batch_enable use_dynamic_batch") {
         return;
     }
     let train = "train.max_tokens_per_gpu train_max_tokens_per_gpu";
-    let most = draft.values.count(train).unwrap_or(16192).max(whole);
-    draft.set("@actor.ppo_max_token_len_per_gpu", int(most), train);
+    let max = draft.values.count(train).unwrap_or(16192).max(length);
+    draft.set("@actor.ppo_max_token_len_per_gpu", int(max), train);
     let rollout = "rollout.max_tokens_per_gpu rollout_max_tokens_per_gpu";
     if let Some(tokens) = draft.values.count(rollout) {
         for section in ["rollout", "ref"] {
             let key = format!("actor_rollout_ref.{section}.log_prob_max_token_len_per_gpu");
-            draft.set(&key, int(tokens.max(whole)), rollout);
+            draft.set(&key, int(tokens.max(length)), rollout);
         }
     }
     let critic = draft.values.text("algo.advantage.estimator advantage_estimator").is_none_or(|name| name == "gae");
     if critic {
-        draft.set("critic.ppo_max_token_len_per_gpu", int(most), train);
+        draft.set("critic.ppo_max_token_len_per_gpu", int(max), train);
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn derive(draft: &mut Draft) -> f64 {
         draft.refuse("num_generations", reason);
     } else if !step.is_multiple_of(update) {
         let reason = format!("a batch of {generation} responses must be a multiple of the {update} responses of an update");
-        let name = if draft.values.is_given("generation_batch_size") { "generation_batch_size" } else { "steps_per_generation" };
+        let name = if draft.values.is_set("generation_batch_size") { "generation_batch_size" } else { "steps_per_generation" };
         draft.refuse(name, reason);
     }
     let mini = (update / n).max(1);

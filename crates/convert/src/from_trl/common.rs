@@ -16,13 +16,13 @@ pub(super) fn batch(draft: &mut Draft) {
 /// Sets the token limit of a row, and the truncation of longer rows. Returns false if TRL has no limit.
 pub(super) fn length(draft: &mut Draft) -> bool {
     let length = "max_length max_seq_length";
-    if draft.values.is_given("max_length") && draft.values.get("max_length") == Value::Null {
+    if draft.values.is_set("max_length") && draft.values.get("max_length") == Value::Null {
         draft.set("data.truncation", text("error"), "max_length");
         draft.note("max_length is null, so that TRL does not truncate: set data.max_length to the length of the longest row");
         return false;
     }
     draft.set("data.max_length", int(draft.values.count(length).unwrap_or(1024)), length);
-    let kept = match draft.values.text("truncation_mode").as_deref() {
+    let side = match draft.values.text("truncation_mode").as_deref() {
         None | Some("keep_start") => "right",
         Some("keep_end") => "left",
         Some(_) => {
@@ -30,6 +30,6 @@ pub(super) fn length(draft: &mut Draft) -> bool {
             "right"
         }
     };
-    draft.set("data.truncation", text(kept), "truncation_mode");
+    draft.set("data.truncation", text(side), "truncation_mode");
     true
 }

@@ -7,8 +7,8 @@ use burnish_util::data_format::DATA_ENDINGS;
 pub(super) fn derive(draft: &mut Draft) {
     model(draft);
     adapters(draft);
-    let own = draft.program.as_ref().map(|program| (program.train.clone(), program.eval.clone()));
-    if let Some((Some(train), eval)) = own.filter(|(train, _)| !matches!(train, Some(ProgramRows::OfOptions))) {
+    let row_sources = draft.program.as_ref().map(|program| (program.train.clone(), program.eval.clone()));
+    if let Some((Some(train), eval)) = row_sources.filter(|(train, _)| !matches!(train, Some(ProgramRows::OfOptions))) {
         set_rows(draft, "data.train_files", train, "train_dataset");
         return match eval.filter(|_| evaluates(draft)) {
             Some(rows) => set_rows(draft, "data.val_files", rows, "eval_dataset"),
@@ -76,7 +76,7 @@ fn model(draft: &mut Draft) {
 
 fn adapters(draft: &mut Draft) {
     if !draft.values.flag("use_peft") {
-        if draft.values.is_given("lora_r lora_alpha lora_target_modules use_rslora") {
+        if draft.values.is_set("lora_r lora_alpha lora_target_modules use_rslora") {
             draft.note("the options of LoRA are ignored: without --use_peft TRL trains all weights");
         }
         return;
@@ -100,7 +100,7 @@ fn adapters(draft: &mut Draft) {
     }
     // PEFT's default differs from TRL's.
     let of_peft = draft.program.as_ref().is_some_and(|program| program.options.iter().any(|option| option.name == "use_peft"));
-    if of_peft && !draft.values.is_given("lora_dropout") {
+    if of_peft && !draft.values.is_set("lora_dropout") {
         return;
     }
     if let Some(dropout) = draft.values.number("lora_dropout").filter(|dropout| *dropout > 0.0) {
@@ -129,7 +129,7 @@ fn files_of(files: Value, split: &str) -> Result<Vec<String>, String> {
 
 /// Sets the files of a mixture of data sets from a YAML file of TRL.
 fn mixed(draft: &mut Draft, mixture: Vec<Value>) {
-    if draft.values.is_given("dataset_name") {
+    if draft.values.is_set("dataset_name") {
         draft.note("--dataset_name: TRL does not read it with a mixture of data sets");
     }
     let mut sets = vec![];

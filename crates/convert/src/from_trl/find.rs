@@ -63,8 +63,8 @@ pub(super) fn find(words: &[String]) -> Option<TrainerCall> {
     if FOREIGN.iter().any(|folder| path.contains(folder)) {
         return None;
     }
-    let is_own = ["trl/scripts/", "examples/scripts/", "trl/commands/"].iter().any(|folder| path.contains(folder));
-    let script = (!is_own).then(|| target.name.clone());
+    let is_trl = ["trl/scripts/", "examples/scripts/", "trl/commands/"].iter().any(|folder| path.contains(folder));
+    let script = (!is_trl).then(|| target.name.clone());
     Some(TrainerCall { stage: stage(stem(&target.name)), rest, script })
 }
 
@@ -88,15 +88,15 @@ pub(super) fn launch(call: &TrainerCall, words: &[String]) -> LaunchInfo {
     let launchers = target.map(|target| target.launchers).unwrap_or_default();
     let counted = launchers.iter().filter(|(name, _)| COUNTED.contains(&name.as_str()));
     let before: Vec<String> = counted.flat_map(|(_, range)| words[range.clone()].iter().cloned()).collect();
-    let own = |index: &usize| {
+    let is_launcher_flag = |index: &usize| {
         let name = words[*index].trim_start_matches('-').split('=').next().unwrap_or_default();
         is_trl && words[*index].starts_with("--") && LAUNCHER_FLAGS.contains(&name)
     };
-    let starts: Vec<usize> = (call.rest..words.len()).filter(own).collect();
+    let starts: Vec<usize> = (call.rest..words.len()).filter(is_launcher_flag).collect();
     let has_value = |index: &usize| !words[*index].contains('=') && index + 1 < words.len();
     let values: Vec<usize> = starts.iter().copied().filter(has_value).map(|index| index + 1).collect();
-    let own = starts.iter().chain(&values).map(|index| words[*index].clone());
-    let flags: Vec<String> = before.iter().cloned().chain(own).collect();
+    let launch_words = starts.iter().chain(&values).map(|index| words[*index].clone());
+    let flags: Vec<String> = before.iter().cloned().chain(launch_words).collect();
     let number = |names: &[&str]| flag(&flags, names).and_then(|text| text.parse::<usize>().ok());
     let nodes = number(&["nnodes", "num_machines"]).unwrap_or(1);
     let named = flag(&flags, &["accelerate_config", "config_file"]).and_then(|name| {
@@ -107,5 +107,5 @@ pub(super) fn launch(call: &TrainerCall, words: &[String]) -> LaunchInfo {
     let each = number(&["nproc_per_node", "num_gpus"]).map(|each| each.saturating_mul(nodes));
     let is_launched = !before.is_empty();
     let processes = number(&["num_processes"]).or(each).or(named);
-    LaunchInfo { processes, is_launched, own: starts.into_iter().chain(values).collect() }
+    LaunchInfo { processes, is_launched, words: starts.into_iter().chain(values).collect() }
 }

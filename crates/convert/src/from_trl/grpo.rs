@@ -60,8 +60,8 @@ fn responses(draft: &mut Draft) {
         None => no_limit(draft),
     }
     draft.copy("data.max_response_length", "max_completion_length");
-    let Value::Map(own) = draft.values.get("generation_kwargs") else { return };
-    for (name, node) in own {
+    let Value::Map(map) = draft.values.get("generation_kwargs") else { return };
+    for (name, node) in map {
         let key = match name.as_str() {
             name if SAMPLING.contains(&name) => format!("actor_rollout_ref.rollout.{name}"),
             "min_new_tokens" => "actor_rollout_ref.rollout.min_tokens".into(),
@@ -118,7 +118,7 @@ fn losses(draft: &mut Draft, updates: f64) {
     let separately = draft.values.text("multi_objective_aggregation").is_some_and(|how| how == "normalize_then_sum");
     let estimator = if separately { "trl_gdpo" } else { "trl_grpo" };
     draft.set("algorithm.adv_estimator", text(estimator), "multi_objective_aggregation");
-    if !draft.values.is_given("multi_objective_aggregation") {
+    if !draft.values.is_set("multi_objective_aggregation") {
         draft.set_because("algorithm.adv_estimator", text(estimator), "GRPOTrainer");
     }
     let scale = match draft.values.get("scale_rewards") {
@@ -155,7 +155,7 @@ fn losses(draft: &mut Draft, updates: f64) {
     };
     draft.set("@actor.policy_loss.loss_mode", text(mode), "loss_type importance_sampling_level");
     draft.set("@actor.loss_agg_mode", text(aggregation), "loss_type");
-    if draft.values.is_given("loss_type") {
+    if draft.values.is_set("loss_type") {
         draft.set_because("@actor.loss_agg_mode", text(aggregation), format!("--loss_type {loss}"));
     }
     match mode {

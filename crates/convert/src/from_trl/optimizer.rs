@@ -45,7 +45,7 @@ pub(super) fn derive(draft: &mut Draft, updates: f64) {
 
 /// Sets the maximum gradient norm. The original trainers ignore the option.
 fn clip_norm(draft: &mut Draft, key: &str) {
-    if draft.values.has("response_length") && !draft.values.is_given("max_grad_norm") {
+    if draft.values.has("response_length") && !draft.values.is_set("max_grad_norm") {
         return draft.set_because(key, float(1e9), "TRL's original trainers do not clip gradients");
     }
     match draft.values.number("max_grad_norm") {

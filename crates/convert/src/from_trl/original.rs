@@ -89,7 +89,7 @@ fn rloo(draft: &mut Draft) {
     if let Some(range) = draft.values.number("reward_clip_range") {
         if draft.values.flag("normalize_reward") {
             draft.set("algorithm.reward_clip_range", list([float(-range), float(range)]), "reward_clip_range");
-        } else if draft.values.is_given("reward_clip_range") {
+        } else if draft.values.is_set("reward_clip_range") {
             draft.note("--reward_clip_range is ignored: TRL clips only with normalize_reward");
         }
     }

@@ -17,7 +17,7 @@ pub static TRL: Peer = Peer {
     options: || &OPTIONS,
     rows: &[table_preference::ROWS, table_rl::ROWS, table_sft::ROWS, table_model::ROWS, table_trainer::ROWS],
     trainers: stages::TRAINERS,
-    own_options: &["reward_funcs", "reward_model_name_or_path", "dataset_name", "dataset_config", "datasets"],
+    script_options: &["reward_funcs", "reward_model_name_or_path", "dataset_name", "dataset_config", "datasets"],
     absent: stages::ABSENT,
     find: find::find,
     launch: find::launch,

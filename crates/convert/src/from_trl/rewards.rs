@@ -28,20 +28,21 @@ pub(super) fn derive(draft: &mut Draft) {
         draft.refuse("reward_funcs", format!("only one reward model is supported, not also {}", models[1]));
     }
     let mut names = vec![];
-    let mut own: Vec<(String, String)> = vec![];
+    let mut functions: Vec<(String, String)> = vec![];
     for reward in &rewards {
         match reward {
             ProgramReward::Model(_) if names.iter().any(|name| name == "reward_model") => {}
             ProgramReward::Model(_) => names.push("reward_model".to_string()),
             ProgramReward::Function { file, name } => {
                 names.push(name.clone());
-                own.push((file.clone(), name.clone()));
+                functions.push((file.clone(), name.clone()));
             }
-            ProgramReward::Library(name, given) => match FUNCTIONS.iter().find(|(there, _)| there == name) {
+            ProgramReward::Library(name, arguments) => match FUNCTIONS.iter().find(|(there, _)| there == name) {
                 Some((there, here)) => {
                     names.push(here.to_string());
                     if *there == "get_soft_overlong_punishment" {
-                        let value = |name: &str| given.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+                        let value =
+                            |name: &str| arguments.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
                         let arguments = OVERLONG.iter().map(|(name, default)| (*name, value(name).unwrap_or(int(*default))));
                         set(draft, "reward.function_kwargs", map([(*here, map(arguments))]), why);
                     }
@@ -50,12 +51,12 @@ pub(super) fn derive(draft: &mut Draft) {
             },
         }
     }
-    if let Some((file, _)) = own.first().cloned() {
-        if own.iter().any(|(other, _)| *other != file) {
+    if let Some((file, _)) = functions.first().cloned() {
+        if functions.iter().any(|(other, _)| *other != file) {
             draft.refuse("reward_funcs", "only one Python file is supported: put all your functions into it");
         }
         set(draft, "custom_reward_function.path", text(file), why);
-        let functions = own.into_iter().map(|(_, function)| text(function)).collect::<Vec<_>>();
+        let functions = functions.into_iter().map(|(_, function)| text(function)).collect::<Vec<_>>();
         let functions = if let [one] = functions.as_slice() { one.clone() } else { list(functions) };
         set(draft, "custom_reward_function.name", functions, why);
     }

@@ -24,8 +24,8 @@ pub(super) fn derive(draft: &mut Draft, updates: f64) {
         draft.set("trainer.device", text("cpu"), "use_cpu no_cuda");
     }
     let dtype = match draft.values.get("bf16") {
-        Value::Bool(true) if draft.values.is_given("bf16") => "bfloat16",
-        Value::Bool(false) if draft.values.is_given("bf16") => "float32",
+        Value::Bool(true) if draft.values.is_set("bf16") => "bfloat16",
+        Value::Bool(false) if draft.values.is_set("bf16") => "float32",
         _ => "auto",
     };
     if dtype != "auto" {
@@ -121,9 +121,9 @@ fn validation(draft: &mut Draft, updates: f64) {
         draft.copy(&format!("actor_rollout_ref.rollout.val_kwargs.{name}"), name);
     }
     if draft.values.has("num_generations") {
-        let own = draft.values.count("num_generations_eval");
-        let n = own.or_else(|| draft.values.count("num_generations")).unwrap_or(1);
-        let names = if own.is_some() { "num_generations_eval" } else { "num_generations" };
+        let eval_count = draft.values.count("num_generations_eval");
+        let n = eval_count.or_else(|| draft.values.count("num_generations")).unwrap_or(1);
+        let names = if eval_count.is_some() { "num_generations_eval" } else { "num_generations" };
         draft.set("actor_rollout_ref.rollout.val_kwargs.n", int(n), names);
     }
 }
@@ -188,8 +188,8 @@ fn names(draft: &mut Draft) {
     }
     let folder = draft.values.text("output_dir");
     let base = folder.as_deref().map(|path| path.trim_end_matches('/').rsplit('/').next().unwrap_or(path).to_string());
-    let given = ["run_name", "exp_name"].into_iter().find(|name| draft.values.is_given(name));
-    match given.and_then(|name| Some((name, draft.values.text(name)?))) {
+    let run_name = ["run_name", "exp_name"].into_iter().find(|name| draft.values.is_set(name));
+    match run_name.and_then(|name| Some((name, draft.values.text(name)?))) {
         Some((name, value)) => draft.set("trainer.experiment_name", text(value), name),
         None => {
             let name = base.unwrap_or_else(|| draft.trainer.name.to_string());

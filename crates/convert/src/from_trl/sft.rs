@@ -19,7 +19,7 @@ pub(super) fn derive(draft: &mut Draft) {
 /// Sets the columns of the rows, which TRL detects in the data, and the trained parts of each row.
 fn rows(draft: &mut Draft) {
     let is_of_assistant = draft.values.flag("assistant_only_loss");
-    let field = draft.values.text(TEXT).filter(|_| draft.values.is_given(TEXT));
+    let field = draft.values.text(TEXT).filter(|_| draft.values.is_set(TEXT));
     // Without the option, TRL trains only on completions if the rows have them.
     let answers = draft.values.get("completion_only_loss");
     if answers == Value::Bool(true) {
@@ -102,7 +102,7 @@ fn loss(draft: &mut Draft) {
         Some("dft") => {
             draft.copy("algorithm.loss_type", "loss_type");
             let removed = draft.settings.shift_remove("algorithm.label_smoothing");
-            if removed.is_some_and(|setting| setting.is_given) {
+            if removed.is_some_and(|setting| setting.is_set) {
                 draft.note("--label_smoothing_factor is ignored: TRL does not read it with --loss_type dft");
             }
         }

@@ -72,11 +72,11 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<VerlConversio
         blocked.push(Blocked { key: "--config-name".into(), value, reason });
     }
     let (overrides, foreign): (Vec<String>, Vec<String>) =
-        call.overrides.iter().cloned().partition(|word| call.own.is_none() || !groups::is_foreign(edition, word));
+        call.overrides.iter().cloned().partition(|word| call.script.is_none() || !groups::is_foreign(edition, word));
     blocked.extend(foreign.iter().map(|word| call.not_read(word)));
     let choice = GroupChoice::new(edition, file, &overrides)
         .ok_or_else(|| Problem::new("", format!("`{file}` is not a configuration of verl {edition}")))?;
-    let GroupChoice { config, framework, tree: mut after, mut given, mut ignored, mut problems, words } = choice?;
+    let GroupChoice { config, framework, tree: mut after, mut overrides, mut ignored, mut problems, words } = choice?;
     let mut notes = call.notes.clone();
     let defaults = burnish_config::defaults(kind.default_file())?;
     let mut written = vec![];
@@ -126,7 +126,7 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<VerlConversio
                 if editions::unread(edition, &config, framework, &one.key).is_none() {
                     written.push(word);
                 }
-                given.push(one);
+                overrides.push(one);
             }
         }
     }
@@ -138,7 +138,7 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<VerlConversio
         value: path.clone(),
         reason: "verl's own defaults are used; for your own file, run trainer --config FILE",
     }));
-    given.retain(|one| {
+    overrides.retain(|one| {
         let reason = editions::unread(edition, &config, framework, &one.key);
         let value = || one.value.as_ref().map_or("null".into(), |node| inline(&node.value));
         ignored.extend(reason.filter(|_| !groups::is_from(&one.origin)).map(|reason| Ignored {
@@ -148,7 +148,7 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<VerlConversio
         }));
         reason.is_none()
     });
-    let of_groups = given.iter().filter(|one| groups::is_from(&one.origin)).filter_map(|one| {
+    let of_groups = overrides.iter().filter(|one| groups::is_from(&one.origin)).filter_map(|one| {
         let is_setting = row(kind, &one.key, defaults.root()).is_none_or(|row| row.target.is_some());
         Some(format!("{}={}", one.key, inline(&one.value.as_ref().filter(|_| is_setting)?.value)))
     });
@@ -174,7 +174,7 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<VerlConversio
     if let Support::Missing(reason) = call.program.support {
         converted.blocked.push(Blocked { key: String::new(), value: String::new(), reason: reason.into() });
     }
-    converted.settings = sort(given, &mut converted, defaults.root())?;
+    converted.settings = sort(overrides, &mut converted, defaults.root())?;
     converted.drop_blocked();
     converted.drop_advice();
     converted.show_unknowns();
@@ -183,11 +183,11 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<VerlConversio
 }
 
 /// Applies the overrides to the built-in defaults like a run. Returns the settings of the recipe, and records the other keys.
-fn sort(given: Vec<Override>, converted: &mut VerlConversion, defaults: &Node) -> Result<Node, ConfigError> {
+fn sort(overrides: Vec<Override>, converted: &mut VerlConversion, defaults: &Node) -> Result<Node, ConfigError> {
     let verl = VerlAdapter::new(converted.kind, defaults).later_wins();
     let mut root = defaults.clone();
     let mut problems = vec![];
-    for one in given {
+    for one in overrides {
         // The operation was already checked on verl's own keys.
         let operation = if one.operation == Operation::Delete { one.operation } else { Operation::Force };
         match verl.overriding(Override { operation, ..one }, &root) {

@@ -11,7 +11,7 @@ pub(super) struct VerlCall<'a> {
     /// Words after the name.
     pub words: &'a [String],
     /// Module or path of a program that is not verl's own.
-    pub own: Option<String>,
+    pub script: Option<String>,
 }
 
 /// Beginnings of names of users' programs, and the program of verl that they are built around.
@@ -39,13 +39,13 @@ pub(super) fn find<'a>(words: &'a [String], named: Option<&'static Program>) -> 
     targets(words).into_iter().filter(|target| target.form != TargetForm::Program).find_map(|target| {
         let words = &words[target.at + 1..];
         let module = format!(".{}", target.name.trim_end_matches(".py").replace('/', "."));
-        let own = || Some(target.name.clone());
+        let script = || Some(target.name.clone());
         if let Some(program) = of_verl(&module) {
-            return Some(VerlCall { program, words, own: None });
+            return Some(VerlCall { program, words, script: None });
         }
         let has_keys = words.iter().any(|word| is_override(word));
         let program = named.filter(|_| has_keys).or_else(|| around(&module, words))?;
-        Some(VerlCall { program, words, own: own() })
+        Some(VerlCall { program, words, script: script() })
     })
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct GroupChoice<'a> {
     /// verl's keys, with the values of the chosen files.
     pub tree: Node,
     /// Changes by the chosen files, as overrides.
-    pub given: Vec<Override>,
+    pub overrides: Vec<Override>,
     /// Chosen groups, to report.
     pub ignored: Vec<Ignored>,
     pub problems: Vec<Problem>,
@@ -36,8 +36,8 @@ impl<'a> GroupChoice<'a> {
     /// Composes verl's file; `None` if the edition lacks the file.
     pub(super) fn new(edition: &'static str, config: &str, overrides: &'a [String]) -> Option<Result<Self, ConfigError>> {
         let (mut groups, words): (Vec<_>, Vec<_>) = overrides.iter().partition(|word| is_group(edition, word));
-        let (theirs, own): (Vec<_>, Vec<_>) = groups.iter().partition(|word| is_of_other_package(word));
-        groups = own;
+        let (theirs, of_package): (Vec<_>, Vec<_>) = groups.iter().partition(|word| is_of_other_package(word));
+        groups = of_package;
         let mut config = config.to_string();
         let is_engine = |word: &&String| word.as_str() == "model_engine=megatron";
         let mut ignored: Vec<Ignored> = vec![];
@@ -57,7 +57,7 @@ impl<'a> GroupChoice<'a> {
             Ok(tree) => tree,
             Err(error) => return Some(Err(error)),
         };
-        let (mut tree, mut given, mut problems) = (base, vec![], vec![]);
+        let (mut tree, mut overrides, mut problems) = (base, vec![], vec![]);
         let mut chosen: Vec<String> = vec![];
         for word in &groups {
             chosen.push(word.to_string());
@@ -69,13 +69,13 @@ impl<'a> GroupChoice<'a> {
                 }
             };
             let is_new = |key: &str, node: &Node| tree.get(key).is_none_or(|there| there.value != node.value);
-            changes(&after, word, &mut given, &|key, node| is_new(key, node));
+            changes(&after, word, &mut overrides, &|key, node| is_new(key, node));
             let (key, value) = word.split_once('=').unwrap_or((word, ""));
             ignored.push(Ignored { key: key.trim_start_matches('+').into(), value: value.into(), reason: APPLIED });
             tree = after;
         }
         if groups.iter().any(|word| word.as_str() == "engine=megatron") {
-            changes(&tree, "engine=megatron", &mut given, &|key, _| key.contains(".lora."));
+            changes(&tree, "engine=megatron", &mut overrides, &|key, _| key.contains(".lora."));
         }
         // Keys that were only in verl's main branch at the time are missing in its files.
         let index = EDITIONS.iter().position(|name| *name == edition)?;
@@ -85,12 +85,12 @@ impl<'a> GroupChoice<'a> {
                 tree.put(key.key, default);
             }
         }
-        Some(Ok(Self { config, framework, tree, given, ignored, problems, words }))
+        Some(Ok(Self { config, framework, tree, overrides, ignored, problems, words }))
     }
 }
 
 /// Collects the selected values of a tree, as overrides from a group's file.
-fn changes(tree: &Node, word: &str, given: &mut Vec<Override>, selects: &dyn Fn(&str, &Node) -> bool) {
+fn changes(tree: &Node, word: &str, overrides: &mut Vec<Override>, selects: &dyn Fn(&str, &Node) -> bool) {
     leaves("", tree, &mut |key, node| {
         // A reference to another key needs no override: our key has the same reference.
         let follows = matches!(&node.value, Value::Text(text) if text.contains("${"));
@@ -99,7 +99,7 @@ fn changes(tree: &Node, word: &str, given: &mut Vec<Override>, selects: &dyn Fn(
         }
         let origin = Origin::Override(Arc::from(format!("{FROM}{word}")));
         let value = Some(Node { value: node.value.clone(), origin: origin.clone(), through: None });
-        given.push(Override { operation: Operation::Force, key: key.to_string(), package: None, value, origin });
+        overrides.push(Override { operation: Operation::Force, key: key.to_string(), package: None, value, origin });
     });
 }
 

@@ -22,7 +22,7 @@ pub(super) struct Invocation {
     /// Advice about the words.
     pub notes: Vec<String>,
     /// Name of a program that is not verl's own, but takes verl's keys.
-    pub own: Option<String>,
+    pub script: Option<String>,
     /// Words that are not overrides, of a program that is not verl's own.
     pub blocked: Vec<Blocked>,
 }
@@ -30,10 +30,10 @@ pub(super) struct Invocation {
 impl Invocation {
     /// Returns the reason for leaving out a key that verl does not have.
     pub(super) fn reason(&self, reason: String) -> String {
-        match self.own.as_deref() {
+        match self.script.as_deref() {
             None => reason,
             Some("") => "verl does not have this key; the program itself may read it".into(),
-            Some(own) => format!("verl does not have this key; {own} itself may read it"),
+            Some(script) => format!("verl does not have this key; {script} itself may read it"),
         }
     }
 
@@ -67,8 +67,8 @@ pub(super) fn invocation(source: &VerlSource) -> Result<Invocation, Problem> {
     };
     let mut read = words(name, line, &call, &script)?;
     let mut words = vec![];
-    if let Some((base, own)) = extended(&read.config) {
-        words.extend(own.iter().map(|word| word.to_string()));
+    if let Some((base, overrides)) = extended(&read.config) {
+        words.extend(overrides.iter().map(|word| word.to_string()));
         read.config = base.to_string();
     }
     words.append(&mut read.overrides);
@@ -109,11 +109,11 @@ fn words(name: &str, line: usize, call: &VerlCall, script: &ScriptCalls) -> Resu
         unknowns: script.unknowns.clone(),
         unknown_words: vec![],
         notes: script.notes.clone(),
-        own: call.own.clone(),
+        script: call.script.clone(),
         blocked: vec![],
     };
-    if let Some(own) = &call.own {
-        let shown = if own.is_empty() { "the program, whose name is unknown," } else { own };
+    if let Some(script) = &call.script {
+        let shown = if script.is_empty() { "the program, whose name is unknown," } else { script };
         read.notes.push(format!(
             "{name}:{line}: {shown} is not a program of verl, and is converted as {}; --as NAME names another",
             program.name()
@@ -140,21 +140,21 @@ fn words(name: &str, line: usize, call: &VerlCall, script: &ScriptCalls) -> Resu
             "--config-name" | "-cn" => {
                 let name = value.or_else(|| words.next().cloned()).unwrap_or_default();
                 let name = name.trim_end_matches(".yaml").to_string();
-                let own = if name == "sft_trainer" { program.config } else { name.as_str() };
-                read.config = own.to_string();
+                let config = if name == "sft_trainer" { program.config } else { name.as_str() };
+                read.config = config.to_string();
             }
             "--config-path" | "-cp" | "--config-dir" | "-cd" => read.path = value.or_else(|| words.next().cloned()),
             _ if !unknowns_in(flag).is_empty() => {
                 // An unknown word can be any number of overrides.
                 read.unknown_words.extend(unknowns_in(flag).into_iter().map(|unknown| script.unknowns[unknown].clone()));
             }
-            _ => match &call.own {
-                Some(own) if word.starts_with('-') || !is_readable(word) => {
+            _ => match &call.script {
+                Some(script) if word.starts_with('-') || !is_readable(word) => {
                     let is_value = |next: &&String| word.starts_with('-') && !next.starts_with('-') && !next.contains('=');
                     let value = value.or_else(|| words.next_if(is_value).cloned());
-                    let whole = value.map_or(flag.to_string(), |value| format!("{flag} {value}"));
-                    let whole = replace_unknowns(&whole, &|_| "…".into());
-                    let reason = format!("{whole}: an option of {own}, which is not read");
+                    let option = value.map_or(flag.to_string(), |value| format!("{flag} {value}"));
+                    let option = replace_unknowns(&option, &|_| "…".into());
+                    let reason = format!("{option}: an option of {script}, which is not read");
                     read.blocked.push(Blocked { key: String::new(), value: String::new(), reason });
                 }
                 None if word.starts_with('-') => {

@@ -162,12 +162,12 @@ pub(crate) fn extended(name: &str) -> Option<(&'static str, &'static [&'static s
 /// `trigger_parameter_sync_step` updates. The product is the batch whose responses come from the same weights.
 pub(super) fn batches(program: &Program, words: &[String]) -> Vec<String> {
     // With separate devices for generation, verl's engine is not hybrid; this program always shares the weights.
-    let mut own: Vec<String> = match program.support {
+    let mut added: Vec<String> = match program.support {
         Support::Schedule(_) => vec!["++actor_rollout_ref.hybrid_engine=true".into()],
         _ => vec![],
     };
     if program.module != FULLY_ASYNC {
-        return own;
+        return added;
     }
     let value = |key: &str| {
         let parsed = words.iter().rev().filter_map(|word| overrides::parse(word).ok());
@@ -178,10 +178,10 @@ pub(super) fn batches(program: &Program, words: &[String]) -> Vec<String> {
     let mini = number("actor_rollout_ref.actor.ppo_mini_batch_size", 256);
     let (batches, steps) = (number("async_training.require_batches", 1), number("async_training.trigger_parameter_sync_step", 4));
     let batch = mini.saturating_mul(batches).saturating_mul(steps);
-    own.extend([format!("data.train_batch_size={batch}"), "++data.gen_batch_size=null".to_string()]);
+    added.extend([format!("data.train_batch_size={batch}"), "++data.gen_batch_size=null".to_string()]);
     if value("rollout.total_rollout_steps").is_some() {
-        own.push(format!("trainer.total_training_steps={}", number("rollout.total_rollout_steps", batch).div_ceil(batch)));
+        added.push(format!("trainer.total_training_steps={}", number("rollout.total_rollout_steps", batch).div_ceil(batch)));
     }
-    own.extend(value("rollout.test_freq").map(|every| format!("trainer.test_freq={every}")));
-    own
+    added.extend(value("rollout.test_freq").map(|every| format!("trainer.test_freq={every}")));
+    added
 }

@@ -23,16 +23,16 @@ pub(super) fn account<'a>(
     without: impl Fn(OptionValues) -> Draft<'a>,
 ) {
     let before = draft.settings.clone();
-    for (name, given) in unnamed(draft, ignored) {
+    for (name, value) in unnamed(draft, ignored) {
         let Some(option) = (peer.options)().find(draft.values.trainer, name) else { continue };
-        if alike(&draft.values.default(name), &given) {
-            ignored.push(left_out(option, &given, UNCHANGED));
+        if alike(&draft.values.default(name), &value) {
+            ignored.push(left_out(option, &value, UNCHANGED));
             continue;
         }
         let mut values = draft.values.clone();
-        values.given.shift_remove(name);
+        values.set_options.shift_remove(name);
         if !name_settings(draft, name, &before, &without(values).settings) {
-            ignored.push(left_out(option, &given, NO_EFFECT));
+            ignored.push(left_out(option, &value, NO_EFFECT));
         }
     }
 }
@@ -46,7 +46,7 @@ fn unnamed(draft: &Draft, ignored: &[Ignored]) -> Vec<(&'static str, Value)> {
         .chain(draft.missing.iter().map(|missing| missing.message.as_str()))
         .collect();
     let is_named = |name: &str| ignored.iter().any(|one| one.key == name) || texts.iter().any(|text| names(text, name));
-    draft.values.given.iter().filter(|(name, _)| !is_named(name)).map(|(name, given)| (*name, given.clone())).collect()
+    draft.values.set_options.iter().filter(|(name, _)| !is_named(name)).map(|(name, value)| (*name, value.clone())).collect()
 }
 
 /// Adds the name of an option to the settings that differ without the option; returns false without such a setting.
@@ -65,12 +65,12 @@ fn name_settings(draft: &mut Draft, name: &str, with: &Settings, without: &Setti
                 if !names(&setting.why, name) {
                     setting.why = if setting.why.is_empty() { word } else { format!("{}; {word}", setting.why) };
                 }
-                setting.is_given = true;
+                setting.is_set = true;
                 found = true;
             }
             // The option has the effect that a built-in default remains.
             (None, Some(default)) if !matches!(default, Value::Map(_)) => {
-                draft.settings.insert(key, Setting { value: default, why: word, is_given: true });
+                draft.settings.insert(key, Setting { value: default, why: word, is_set: true });
                 found = true;
             }
             (None, _) => {}

@@ -1,6 +1,6 @@
 //! Parses the words of a call like `argparse` and transformers' `HfArgumentParser`.
 
-use super::names::{find, find_whole};
+use super::names::{find, find_exact};
 use super::options::{OptionRow, OptionSyntax, PeerOptions};
 use super::secrets;
 use super::value::{flag, from_number, number, parse};
@@ -35,7 +35,7 @@ pub(super) fn read(
     words: &[String],
     unknowns: &[Unknown],
 ) -> Result<ParsedOptions, Problem> {
-    let mut given = ParsedOptions::default();
+    let mut parsed = ParsedOptions::default();
     let inside =
         |word: &str| unknowns_in(word).into_iter().filter_map(|unknown| unknowns.get(unknown).cloned()).collect::<Vec<_>>();
     let mut at = 0;
@@ -48,7 +48,7 @@ pub(super) fn read(
             let open = inside(word);
             if !open.is_empty() {
                 // An unset variable does not result in a word.
-                given.unknown_values.extend(open.into_iter().filter(|unknown| !unknown.is_unset).map(|unknown| (None, unknown)));
+                parsed.unknown_values.extend(open.into_iter().filter(|unknown| !unknown.is_unset).map(|unknown| (None, unknown)));
                 continue;
             }
             return Err(Problem::new("", format!("`{word}` does not belong to an option")));
@@ -58,7 +58,7 @@ pub(super) fn read(
         let next = &words[at..at + free];
         next.iter().chain(&joined).for_each(|value| secrets::note(name.trim_start_matches('-'), value));
         let Some((option, negated)) = find(options, trainer, name.trim_start_matches('-'), edition) else {
-            given.unknown_options.push((words[at - 1..at + free].join(" "), name.to_string()));
+            parsed.unknown_options.push((words[at - 1..at + free].join(" "), name.to_string()));
             at += free;
             continue;
         };
@@ -73,7 +73,7 @@ pub(super) fn read(
         at += if word.contains('=') { 0 } else { texts.len() };
         let open: Vec<Unknown> = texts.iter().flat_map(|text| inside(text)).collect();
         if !open.is_empty() {
-            given.unknown_values.extend(open.into_iter().map(|unknown| (Some(option.name), unknown)));
+            parsed.unknown_values.extend(open.into_iter().map(|unknown| (Some(option.name), unknown)));
             continue;
         }
         let value = match (option.syntax, texts.first()) {
@@ -86,9 +86,9 @@ pub(super) fn read(
             }
             (_, Some(text)) => typed(option, Value::Text(text.clone())).map_err(|expected| wrong(&expected))?,
         };
-        given.values.insert(option.name, value);
+        parsed.values.insert(option.name, value);
     }
-    Ok(given)
+    Ok(parsed)
 }
 
 /// Reads a file of options such as TRL's `--config FILE`: a mapping of names to values.
@@ -99,17 +99,17 @@ pub(super) fn read_file(options: &'static PeerOptions, trainer: &'static str, ro
     let Value::Map(entries) = &root.value else {
         return Err(Problem::new("", "the file must be a mapping of options to values").at(&root.origin));
     };
-    let mut given = ParsedOptions::default();
+    let mut parsed = ParsedOptions::default();
     for (name, node) in entries {
-        match find_whole(options, trainer, name) {
+        match find_exact(options, trainer, name) {
             Some(option) => {
                 let wrong = |expected: String| Problem::new("", format!("`{name}` must be {expected}")).at(&node.origin);
-                given.values.insert(option.name, typed(option, node.value.clone()).map_err(wrong)?);
+                parsed.values.insert(option.name, typed(option, node.value.clone()).map_err(wrong)?);
             }
-            None => given.unknown_options.push((format!("{name}: {}", inline(&node.value)), name.clone())),
+            None => parsed.unknown_options.push((format!("{name}: {}", inline(&node.value)), name.clone())),
         }
     }
-    Ok(given)
+    Ok(parsed)
 }
 
 /// Returns true for a word that begins an option; a negative number is a value.

@@ -21,7 +21,7 @@ pub struct LaunchInfo {
     /// True if a launcher starts the command.
     pub(crate) is_launched: bool,
     /// Indices of the launcher's flags and their values among the words of the command.
-    pub own: BTreeSet<usize>,
+    pub words: BTreeSet<usize>,
 }
 
 /// Returns the value of a flag, from the next word or after `=`. Dashes equal underscores.

@@ -3,7 +3,7 @@
 use super::argparse::typed;
 use super::call::TrainerCall;
 use super::converted::RefusedOption;
-use super::names::find_whole;
+use super::names::find_exact;
 use super::options::PeerOptions;
 use super::peer::Peer;
 use super::program::{ProgramText, ReadProgram};
@@ -90,7 +90,7 @@ fn read(peer: &Peer, source: CommandText, words: &[String], call: &TrainerCall) 
 #[derive(Default)]
 pub(super) struct ProgramValues {
     pub defaults: IndexMap<&'static str, Value>,
-    pub given: IndexMap<&'static str, Value>,
+    pub set_options: IndexMap<&'static str, Value>,
     /// Options without a known value, with the place and the expression.
     pub unknown: IndexMap<&'static str, String>,
     pub refused: Vec<RefusedOption>,
@@ -107,7 +107,7 @@ pub(super) fn values(program: &ReadProgram, options: &'static PeerOptions, train
             Err(text) => text.clone(),
         };
         let named = || format!("{} {shown} ({at})", option.name);
-        let Some(row) = find_whole(options, trainer, &option.name) else {
+        let Some(row) = find_exact(options, trainer, &option.name) else {
             if option.is_default {
                 values.notes.push(format!("{}: an option of {} itself", named(), program.at(0)));
                 continue;
@@ -126,7 +126,7 @@ pub(super) fn values(program: &ReadProgram, options: &'static PeerOptions, train
         match value {
             Ok(value) => {
                 values.unknown.shift_remove(row.name);
-                let map = if option.is_default { &mut values.defaults } else { &mut values.given };
+                let map = if option.is_default { &mut values.defaults } else { &mut values.set_options };
                 map.insert(row.name, value);
             }
             Err(reason) => values.refused.push(RefusedOption { option: named(), reason }),

@@ -58,8 +58,8 @@ pub fn convert(peer: &'static Peer, source: &PeerSource) -> Result<PeerConversio
         return Err(Problem::new("", message).help(format!("write a command such as {}", peer.example)).into());
     };
     let launch = (peer.launch)(&call, words);
-    let own = words.iter().enumerate().skip(call.rest).filter(|(index, _)| !launch.own.contains(index));
-    let mut rest: Vec<String> = own.map(|(_, word)| word.clone()).collect();
+    let rest_words = words.iter().enumerate().skip(call.rest).filter(|(index, _)| !launch.words.contains(index));
+    let mut rest: Vec<String> = rest_words.map(|(_, word)| word.clone()).collect();
     if let Some(program) = &program {
         rest.clone_from(&program.words);
     }
@@ -74,30 +74,30 @@ pub fn convert(peer: &'static Peer, source: &PeerSource) -> Result<PeerConversio
         names.extend(entries.keys().map(String::as_str));
     }
     if call.script.is_some() || words.is_empty() {
-        names.retain(|name| !peer.own_options.contains(name));
+        names.retain(|name| !peer.script_options.contains(name));
     }
     names.extend(program.iter().flat_map(|program| &program.options).map(|option| option.name.as_str()));
     let mut seen = BTreeSet::new();
     names.retain(|name| seen.insert(*name));
     let edition = edition::choose(peer, trainer, source.edition, &names)?;
-    let own = program.as_ref().map(|program| choose::values(program, options, trainer.name)).unwrap_or_default();
-    let mut notes: Vec<String> = own.notes;
-    let mut given = ParsedOptions { values: own.defaults, ..ParsedOptions::default() };
+    let of_program = program.as_ref().map(|program| choose::values(program, options, trainer.name)).unwrap_or_default();
+    let mut notes: Vec<String> = of_program.notes;
+    let mut parsed = ParsedOptions { values: of_program.defaults, ..ParsedOptions::default() };
     if let Some(root) = &root {
         let of_file = argparse::read_file(options, trainer.name, root)?;
-        given.values.extend(of_file.values);
-        given.unknown_options = of_file.unknown_options;
-        notes.extend(environment(&mut given));
+        parsed.values.extend(of_file.values);
+        parsed.unknown_options = of_file.unknown_options;
+        notes.extend(environment(&mut parsed));
     }
     let of_words = argparse::read(options, trainer.name, edition.index, &rest, &source.unknowns)?;
-    given.values.extend(of_words.values);
-    given.values.extend(own.given);
-    given.unknown_options.extend(of_words.unknown_options);
-    given.unknown_options.retain(|(_, name)| !program.as_ref().is_some_and(|program| program.has_option(name)));
-    let refused = given.unknown_options.iter().map(|(written, name)| RefusedOption {
+    parsed.values.extend(of_words.values);
+    parsed.values.extend(of_program.set_options);
+    parsed.unknown_options.extend(of_words.unknown_options);
+    parsed.unknown_options.retain(|(_, name)| !program.as_ref().is_some_and(|program| program.has_option(name)));
+    let refused = parsed.unknown_options.iter().map(|(written, name)| RefusedOption {
         option: written.clone(),
         reason: match &call.script {
-            // A user's own script can define additional options.
+            // A user's of_program script can define additional options.
             Some(script) => format!("{} does not have this option; {script} itself may read it", peer.name),
             None => names::unknown_option(options, trainer.name, name, peer.name),
         },
@@ -106,7 +106,7 @@ pub fn convert(peer: &'static Peer, source: &PeerSource) -> Result<PeerConversio
         option: script.clone(),
         reason: "the program cannot be read here: only the options of the command are converted".into(),
     });
-    let refused: Vec<RefusedOption> = own.refused.into_iter().chain(unread).chain(refused).collect();
+    let refused: Vec<RefusedOption> = of_program.refused.into_iter().chain(unread).chain(refused).collect();
     for (option, unknown) in &of_words.unknown_values {
         let option = option.map_or("further options".into(), |name| format!("--{name}"));
         notes.push(format!("{option} of line {} is unknown and left out: {}", unknown.line, unknown.message));
@@ -130,7 +130,7 @@ pub fn convert(peer: &'static Peer, source: &PeerSource) -> Result<PeerConversio
             notes: notes.clone(),
             missing: vec![],
             program: program.clone(),
-            unknown: own.unknown.clone(),
+            unknown: of_program.unknown.clone(),
         };
         let ignored = rows::apply(peer, &mut draft);
         (peer.derive)(&mut draft);
@@ -139,7 +139,7 @@ pub fn convert(peer: &'static Peer, source: &PeerSource) -> Result<PeerConversio
         }
         (draft, ignored)
     };
-    let (mut draft, mut ignored) = derived(OptionValues::new(options, trainer.name, edition.index, given.values));
+    let (mut draft, mut ignored) = derived(OptionValues::new(options, trainer.name, edition.index, parsed.values));
     account(peer, &mut draft, &mut ignored, |values| derived(values).0);
     // Last, because the name of an option in this note does not account for the option.
     draft.notes.splice(0..0, edition.mixture);
@@ -163,9 +163,9 @@ pub fn convert(peer: &'static Peer, source: &PeerSource) -> Result<PeerConversio
 }
 
 /// Removes TRL's key `env` from the unknown options, and returns a note about its variables.
-fn environment(given: &mut ParsedOptions) -> Option<String> {
-    let at = given.unknown_options.iter().position(|(_, name)| name == "env")?;
-    given.unknown_options.remove(at);
+fn environment(parsed: &mut ParsedOptions) -> Option<String> {
+    let at = parsed.unknown_options.iter().position(|(_, name)| name == "env")?;
+    parsed.unknown_options.remove(at);
     Some("env: TRL sets these environment variables; set them for the run".into())
 }
 

@@ -18,7 +18,7 @@ pub struct Setting {
     /// Comment in the recipe: the options that the value comes from.
     pub why: String,
     /// True if the command gives one of these options.
-    pub is_given: bool,
+    pub is_set: bool,
 }
 
 /// A recipe under construction: the values of the options, and the resulting settings.
@@ -52,18 +52,18 @@ impl Draft<'_> {
 
     /// Sets a key; the comment lists the options `names` that the value comes from.
     pub fn set(&mut self, key: &str, value: Value, names: &str) {
-        let (why, is_given) = (self.values.source(names), self.values.is_given(names));
+        let (why, is_set) = (self.values.source(names), self.values.is_set(names));
         // The name of a run needs no value.
         let unknown = names.split(' ').find_map(|name| self.unknown.get(name)).filter(|_| !key.ends_with("_name"));
         if let Some(message) = unknown.cloned() {
             self.ask_user(key, message);
         }
-        self.settings.insert(self.key(key), Setting { value, why, is_given });
+        self.settings.insert(self.key(key), Setting { value, why, is_set });
     }
 
     /// Sets a key with its own comment.
     pub(crate) fn set_because(&mut self, key: &str, value: Value, why: impl Into<String>) {
-        self.settings.insert(self.key(key), Setting { value, why: why.into(), is_given: true });
+        self.settings.insert(self.key(key), Setting { value, why: why.into(), is_set: true });
     }
 
     /// Sets a key to the value of an option, unless the value is null.
@@ -84,7 +84,7 @@ impl Draft<'_> {
     /// Records an option that is not supported, for a reason.
     pub fn refuse(&mut self, option: &str, reason: impl Into<String>) {
         let value = self.values.get(option);
-        let option = option.split(' ').find(|name| self.values.is_given(name)).unwrap_or(option.split(' ').next().unwrap_or(""));
+        let option = option.split(' ').find(|name| self.values.is_set(name)).unwrap_or(option.split(' ').next().unwrap_or(""));
         self.refused
             .push(RefusedOption { option: format!("--{option} {}", beginning(&shown(option, &value))), reason: reason.into() });
     }

@@ -23,12 +23,12 @@ pub(super) struct Edition {
 ///
 /// # Errors
 /// If the wanted edition is not known.
-pub(super) fn choose(peer: &Peer, trainer: &PeerTrainer, requested: Option<&str>, given: &[&str]) -> Result<Edition, Problem> {
+pub(super) fn choose(peer: &Peer, trainer: &PeerTrainer, requested: Option<&str>, names: &[&str]) -> Result<Edition, Problem> {
     let options = (peer.options)();
     let editions: Vec<usize> = options.editions(trainer.name).collect();
     let lacks = |edition: usize| -> Vec<&str> {
         let is_lacking = |name: &&&str| meaning(options, trainer.name, name, edition) == Meaning::OfOtherEditions;
-        given.iter().filter(is_lacking).copied().collect()
+        names.iter().filter(is_lacking).copied().collect()
     };
     let index = match requested {
         Some(requested) => options.edition_of(requested).filter(|index| editions.contains(index)).ok_or_else(|| {
@@ -62,7 +62,7 @@ pub(super) fn choose(peer: &Peer, trainer: &PeerTrainer, requested: Option<&str>
         (None, true, true) => format!("the newest release that has {}", trainer.name),
         (None, _, true) => format!("the newest release that has {}", listed(&deciding)),
         (None, ..) => {
-            format!("the newest release that has most of the options ({} of {})", given.len() - lacking.len(), given.len())
+            format!("the newest release that has most of the options ({} of {})", names.len() - lacking.len(), names.len())
         }
     };
     let mixture = (!lacking.is_empty()).then(|| {

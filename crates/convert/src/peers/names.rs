@@ -42,17 +42,17 @@ pub(super) fn find(
 }
 
 /// Finds an option of a file, whose names are whole.
-pub(super) fn find_whole(options: &'static PeerOptions, trainer: &'static str, name: &str) -> Option<&'static OptionRow> {
+pub(super) fn find_exact(options: &'static PeerOptions, trainer: &'static str, name: &str) -> Option<&'static OptionRow> {
     options.find(trainer, name).or_else(|| options.find(trainer, &name.replace('-', "_")))
 }
 
 fn exact(options: &'static PeerOptions, trainer: &'static str, name: &str, plain: &str) -> Option<(&'static OptionRow, bool)> {
-    let whole = options.find(trainer, name).or_else(|| options.find(trainer, plain)).map(|option| (option, false));
+    let exact = options.find(trainer, name).or_else(|| options.find(trainer, plain)).map(|option| (option, false));
     let negated = || {
         let option = plain.strip_prefix("no_").and_then(|name| options.find(trainer, name))?;
         (option.syntax == OptionSyntax::Flag).then_some((option, true))
     };
-    whole.or_else(negated)
+    exact.or_else(negated)
 }
 
 /// Finds an option of one edition.

@@ -37,7 +37,7 @@ pub struct Peer {
     pub rows: &'static [&'static [TreatmentRow]],
     pub trainers: &'static [PeerTrainer],
     /// Options that users' own scripts define too, so that they do not show the release.
-    pub own_options: &'static [&'static str],
+    pub script_options: &'static [&'static str],
     /// Names of unsupported stages, and alternatives.
     pub absent: &'static [(&'static str, &'static str)],
     /// Finds the call of one of its commands among the words of a program.

@@ -62,7 +62,7 @@ pub struct ReadProgram {
     /// True if the program reads options of the library from these words.
     pub reads_options: bool,
     /// Options of the program itself.
-    pub own_options: BTreeSet<String>,
+    pub script_options: BTreeSet<String>,
     /// File of options that the program reads.
     pub options_file: Option<String>,
     pub options: Vec<ProgramOption>,
@@ -86,6 +86,6 @@ impl ReadProgram {
 
     /// Returns true if an option, as written, is one of the program itself.
     pub(super) fn has_option(&self, name: &str) -> bool {
-        self.own_options.contains(&name.trim_start_matches('-').replace('-', "_"))
+        self.script_options.contains(&name.trim_start_matches('-').replace('-', "_"))
     }
 }

@@ -46,11 +46,11 @@ pub(super) fn write(peer: &Peer, converted: &PeerConversion, draft: &Draft) -> S
 
 /// Returns the keys that the command gives or that differ from the built-in defaults, in the order of the defaults.
 pub(super) fn ordered(draft: &Draft) -> Vec<String> {
-    let given = draft.settings.iter().filter(|(key, setting)| {
-        setting.is_given || draft.defaults.get(key).is_none_or(|node| !alike(&node.value, &setting.value))
+    let changed = draft.settings.iter().filter(|(key, setting)| {
+        setting.is_set || draft.defaults.get(key).is_none_or(|node| !alike(&node.value, &setting.value))
     });
     let mut keys: Vec<String> =
-        given.map(|(key, _)| key.clone()).chain(draft.missing.iter().map(|missing| missing.key.clone())).collect();
+        changed.map(|(key, _)| key.clone()).chain(draft.missing.iter().map(|missing| missing.key.clone())).collect();
     keys.sort_by_cached_key(|key| place(draft.defaults, key));
     keys.dedup();
     keys

@@ -13,18 +13,18 @@ pub(super) const UNCHANGED: &str = "the value is the default, and the program do
 pub(super) fn apply(peer: &Peer, draft: &mut Draft) -> Vec<Ignored> {
     let mut ignored = vec![];
     for option in (peer.options)().of(draft.values.trainer) {
-        let given = draft.values.given.get(option.name).cloned();
-        match (peer.treatment(draft.values.trainer, option.name), given) {
+        let value = draft.values.set_options.get(option.name).cloned();
+        match (peer.treatment(draft.values.trainer, option.name), value) {
             (Some(OptionTreatment::Key(key)), Some(_)) => draft.copy(key, option.name),
             // Another spelling of the option may be given.
             (Some(OptionTreatment::Key(key)), None) => {
-                if draft.values.has(option.name) && draft.settings.get(&draft.key(key)).is_none_or(|setting| !setting.is_given) {
+                if draft.values.has(option.name) && draft.settings.get(&draft.key(key)).is_none_or(|setting| !setting.is_set) {
                     draft.copy(key, option.name);
                 }
             }
-            (Some(OptionTreatment::Ignored(reason)), Some(given)) => ignored.push(left_out(option, &given, reason)),
-            (Some(OptionTreatment::Refused(_)), Some(given)) if !is_changed(option, &given) => {
-                ignored.push(left_out(option, &given, UNCHANGED));
+            (Some(OptionTreatment::Ignored(reason)), Some(value)) => ignored.push(left_out(option, &value, reason)),
+            (Some(OptionTreatment::Refused(_)), Some(value)) if !is_changed(option, &value) => {
+                ignored.push(left_out(option, &value, UNCHANGED));
             }
             (Some(OptionTreatment::Refused(reason)), Some(_)) => draft.refuse(option.name, reason),
             (None, Some(_)) => draft.refuse(option.name, format!("this option of {} is not converted", peer.name)),
@@ -35,21 +35,21 @@ pub(super) fn apply(peer: &Peer, draft: &mut Draft) -> Vec<Ignored> {
 }
 
 /// Returns an option for the list of ignored options.
-pub(super) fn left_out(option: &OptionRow, given: &Value, reason: &'static str) -> Ignored {
+pub(super) fn left_out(option: &OptionRow, value: &Value, reason: &'static str) -> Ignored {
     let is_on = option.defaults().any(|default| default == Value::Bool(true));
-    let value = match given {
+    let value = match value {
         Value::Bool(false) if is_on => format!("false (--no_{})", option.name),
-        _ => shown(option.name, given),
+        _ => shown(option.name, value),
     };
     Ignored { key: option.name.into(), value, reason }
 }
 
 /// Returns true if a value differs from the defaults, which is what the program does. Of a flag the newest default counts: `false`
 /// changes one that is on.
-fn is_changed(option: &OptionRow, given: &Value) -> bool {
+fn is_changed(option: &OptionRow, value: &Value) -> bool {
     match option.defaults().last() {
-        Some(Value::Bool(newest)) => !alike(&Value::Bool(newest), given) && (newest || !is_off(given)),
-        _ => !is_off(given) && !option.defaults().any(|default| alike(&default, given)),
+        Some(Value::Bool(newest)) => !alike(&Value::Bool(newest), value) && (newest || !is_off(value)),
+        _ => !is_off(value) && !option.defaults().any(|default| alike(&default, value)),
     }
 }
 

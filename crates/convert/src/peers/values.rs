@@ -12,7 +12,7 @@ pub struct OptionValues {
     /// Index of the edition.
     pub edition: usize,
     options: &'static PeerOptions,
-    pub given: IndexMap<&'static str, Value>,
+    pub set_options: IndexMap<&'static str, Value>,
 }
 
 impl OptionValues {
@@ -20,9 +20,9 @@ impl OptionValues {
         options: &'static PeerOptions,
         trainer: &'static str,
         edition: usize,
-        given: IndexMap<&'static str, Value>,
+        set_options: IndexMap<&'static str, Value>,
     ) -> Self {
-        Self { trainer, edition, options, given }
+        Self { trainer, edition, options, set_options }
     }
 
     /// Returns the default of the first option that the edition has; names are separated by spaces.
@@ -33,18 +33,18 @@ impl OptionValues {
 
     /// Returns the given value of one of these options, else the default.
     pub fn get(&self, names: &str) -> Value {
-        let given = names.split(' ').find_map(|name| self.given.get(name));
-        given.cloned().unwrap_or_else(|| self.default(names))
+        let value = names.split(' ').find_map(|name| self.set_options.get(name));
+        value.cloned().unwrap_or_else(|| self.default(names))
     }
 
     /// Returns true if the call gives one of these options.
-    pub fn is_given(&self, names: &str) -> bool {
-        names.split(' ').any(|name| self.given.contains_key(name))
+    pub fn is_set(&self, names: &str) -> bool {
+        names.split(' ').any(|name| self.set_options.contains_key(name))
     }
 
     /// Returns true if the call gives one of these options, or the edition has one.
     pub fn has(&self, names: &str) -> bool {
-        self.is_given(names) || names.split(' ').any(|name| self.edition_has(name))
+        self.is_set(names) || names.split(' ').any(|name| self.edition_has(name))
     }
 
     /// Returns true if the edition is older than a release.
@@ -89,10 +89,10 @@ impl OptionValues {
 
     /// Returns the origin of a value for a comment: the given options, else the first option that the edition has.
     pub fn source(&self, names: &str) -> String {
-        let given: Vec<String> =
-            names.split(' ').filter(|name| self.given.contains_key(name)).map(|name| format!("--{name}")).collect();
+        let set: Vec<String> =
+            names.split(' ').filter(|name| self.set_options.contains_key(name)).map(|name| format!("--{name}")).collect();
         let known =
             || names.split(' ').find(|name| self.edition_has(name)).map_or(String::new(), |name| format!("default of --{name}"));
-        if given.is_empty() { known() } else { given.join(" ") }
+        if set.is_empty() { known() } else { set.join(" ") }
     }
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 /// An option of the script itself.
-struct OwnOption<'a> {
+struct ScriptOption<'a> {
     /// Names without dashes; a positional argument has one.
     names: Vec<String>,
     is_positional: bool,
@@ -57,37 +57,37 @@ impl<'a> PyMachine<'a> {
         }
         let classes = parser.argument("dataclass_types", 0)?;
         let classes = classes.items().unwrap_or_else(|| vec![classes.clone()]);
-        let given = arguments.positional.first().or_else(|| arguments.keywords.first().map(|(_, value)| value));
+        let source = arguments.positional.first().or_else(|| arguments.keywords.first().map(|(_, value)| value));
         let line = self.line(call);
         let mut dict: Vec<(String, PyValue)> = vec![];
         match name {
-            "parse_dict" => match given {
+            "parse_dict" => match source {
                 Some(PyValue::Dict(entries)) => {
                     let entries = entries.borrow();
                     dict.extend(entries.iter().filter_map(|(name, value)| Some((name.as_text()?.to_string(), value.clone()))));
                 }
                 _ => return Some(self.unknown(call)),
             },
-            "parse_yaml_file" | "parse_json_file" => match given.and_then(PyValue::as_text) {
+            "parse_yaml_file" | "parse_json_file" => match source.and_then(PyValue::as_text) {
                 Some(path) => self.read.parsed_file = Some(path.to_string()),
                 None => return Some(self.unknown(call)),
             },
             _ => self.read.reads_words = true,
         }
         self.read.reads_options = true;
-        let mut own = BTreeSet::new();
+        let mut script_options = BTreeSet::new();
         let mut results = vec![];
         for class in &classes {
-            results.push(self.dataclass(class, object, &dict, &mut own, line));
+            results.push(self.dataclass(class, object, &dict, &mut script_options, line));
         }
         let has_rest =
             arguments.keywords.iter().any(|(name, value)| name == "return_remaining_strings" && value.truth() == Some(true));
         if has_rest {
             results.push(PyValue::list(vec![]));
         }
-        dict.retain(|(name, _)| !own.contains(name));
+        dict.retain(|(name, _)| !script_options.contains(name));
         self.read.parsed.extend(dict.into_iter().map(|(name, value)| (name, value, line)));
-        self.read.own_options.extend(own);
+        self.read.script_options.extend(script_options);
         Some(PyValue::Tuple(Rc::new(results)))
     }
 
@@ -97,7 +97,7 @@ impl<'a> PyMachine<'a> {
         class: &PyValue<'a>,
         parser: &PyValue<'a>,
         dict: &[(String, PyValue<'a>)],
-        own: &mut BTreeSet<String>,
+        script_options: &mut BTreeSet<String>,
         line: usize,
     ) -> PyValue<'a> {
         let is_config = |path: &str| path.ends_with("Config") || path.ends_with("TrainingArguments");
@@ -130,8 +130,8 @@ impl<'a> PyMachine<'a> {
             }
             return of_library(base, Some(class));
         }
-        let options: Vec<OwnOption> = fields.iter().map(|(name, field)| of_field(name, field)).collect();
-        own.extend(fields.keys().cloned());
+        let options: Vec<ScriptOption> = fields.iter().map(|(name, field)| of_field(name, field)).collect();
+        script_options.extend(fields.keys().cloned());
         let mut values = if self.read.reads_words { self.words(&options) } else { IndexMap::new() };
         values.extend(dict.iter().filter(|(name, _)| fields.contains_key(name)).cloned());
         for (name, field) in &fields {
@@ -148,7 +148,7 @@ impl<'a> PyMachine<'a> {
             PyValue::Function(function) => {
                 let function: Rc<PyFunction> = function.clone();
                 let parameters = &function.definition.parameters;
-                let options: Vec<OwnOption> = parameters
+                let options: Vec<ScriptOption> = parameters
                     .iter_non_variadic_params()
                     .map(|parameter| {
                         let default = parameter.default.as_ref().map(|default| self.evaluate(default));
@@ -201,7 +201,7 @@ impl<'a> PyMachine<'a> {
     }
 
     /// Returns the values that the words give to options of the script, by the first name of each option.
-    fn words(&mut self, options: &[OwnOption<'a>]) -> IndexMap<String, PyValue<'a>> {
+    fn words(&mut self, options: &[ScriptOption<'a>]) -> IndexMap<String, PyValue<'a>> {
         let words = self.script.words;
         let is_option = |word: &str| word.starts_with('-') && word.len() > 1 && word.parse::<f64>().is_err();
         let mut positional = options.iter().filter(|option| option.is_positional);
@@ -211,9 +211,9 @@ impl<'a> PyMachine<'a> {
             at += 1;
             if !is_option(word) {
                 // A value of another option is not a positional argument.
-                let follows = at > 1 && is_option(&words[at - 2]) && !self.read.own_words.contains(&(at - 2));
+                let follows = at > 1 && is_option(&words[at - 2]) && !self.read.script_words.contains(&(at - 2));
                 if let Some(option) = if follows { None } else { positional.next() } {
-                    self.read.own_words.insert(at - 1);
+                    self.read.script_words.insert(at - 1);
                     values.insert(option.names[0].clone(), value_of(word, option));
                 }
                 continue;
@@ -225,7 +225,7 @@ impl<'a> PyMachine<'a> {
                 options.iter().find(|option| option.takes == Taken::Bool && option.names.iter().any(|name| name == bare))
             });
             let Some(option) = exact.or(negated) else { continue };
-            self.read.own_words.insert(at - 1);
+            self.read.script_words.insert(at - 1);
             let free = words[at..].iter().take_while(|word| !is_option(word)).count();
             let truth = |word: &String| ["true", "false", "1", "0", "yes", "no"].contains(&word.to_lowercase().as_str());
             let count = match option.takes {
@@ -236,7 +236,7 @@ impl<'a> PyMachine<'a> {
                 Taken::List => free,
             };
             let taken: Vec<&str> = joined.into_iter().chain(words[at..at + count].iter().map(String::as_str)).collect();
-            self.read.own_words.extend(at..at + count);
+            self.read.script_words.extend(at..at + count);
             at += count;
             let value = match (option.takes, taken.as_slice()) {
                 (Taken::List, items) => PyValue::list(items.iter().map(|item| value_of(item, option)).collect()),
@@ -249,7 +249,7 @@ impl<'a> PyMachine<'a> {
     }
 }
 
-fn of_field<'a>(name: &str, field: &PyField<'a>) -> OwnOption<'a> {
+fn of_field<'a>(name: &str, field: &PyField<'a>) -> ScriptOption<'a> {
     let kind = ["bool", "int", "float", "str"].into_iter().find(|kind| field.annotation.contains(kind));
     let kind = match (kind, &field.default) {
         (Some(kind), _) => kind,
@@ -264,11 +264,11 @@ fn of_field<'a>(name: &str, field: &PyField<'a>) -> OwnOption<'a> {
         "bool" => Taken::Bool,
         _ => Taken::One,
     };
-    OwnOption { names: vec![name.to_string()], is_positional: false, takes, kind: kind.to_string(), constant: None }
+    ScriptOption { names: vec![name.to_string()], is_positional: false, takes, kind: kind.to_string(), constant: None }
 }
 
 /// Returns an option of `add_argument`, the name of its value, and its default.
-fn of_argument<'a>(call: &LibraryCall<'a>) -> Option<(OwnOption<'a>, String, PyValue<'a>)> {
+fn of_argument<'a>(call: &LibraryCall<'a>) -> Option<(ScriptOption<'a>, String, PyValue<'a>)> {
     let keyword = |name: &str| call.keywords.iter().find(|(known, _)| known == name).map(|(_, value)| value);
     let written: Vec<&str> = call.arguments.iter().filter_map(PyValue::as_text).collect();
     let bare = |name: &str| name.trim_start_matches('-').replace('-', "_");
@@ -306,10 +306,10 @@ fn of_argument<'a>(call: &LibraryCall<'a>) -> Option<(OwnOption<'a>, String, PyV
     let default = keyword("default").cloned().unwrap_or_else(|| if is_required { unknown() } else { unset });
     let mut names = vec![key.clone()];
     names.extend(written.iter().map(|name| bare(name)).filter(|name| *name != key));
-    Some((OwnOption { names, is_positional, takes, kind, constant }, key, default))
+    Some((ScriptOption { names, is_positional, takes, kind, constant }, key, default))
 }
 
-fn value_of<'a>(word: &str, option: &OwnOption) -> PyValue<'a> {
+fn value_of<'a>(word: &str, option: &ScriptOption) -> PyValue<'a> {
     let unknown = || PyValue::Unknown(Rc::new(UnknownValue { line: 0, text: format!("--{}", option.names[0]) }));
     if !unknowns_in(word).is_empty() {
         return unknown();

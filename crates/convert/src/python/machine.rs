@@ -28,9 +28,9 @@ pub(crate) struct ScriptRead<'a> {
     /// True if this parser reads the options of the library.
     pub reads_options: bool,
     /// Indices of the words that are options of the script itself.
-    pub own_words: BTreeSet<usize>,
+    pub script_words: BTreeSet<usize>,
     /// Names of the options of the script itself.
-    pub own_options: BTreeSet<String>,
+    pub script_options: BTreeSet<String>,
     /// Options that a dict in the script gives to a parser, with the line.
     pub parsed: Vec<(String, PyValue<'a>, usize)>,
     /// File of options that the script gives to a parser.

@@ -95,11 +95,12 @@ impl<'a> PyClass<'a> {
 
     /// Returns a method of the class or of a base in the script.
     pub(crate) fn method(&self, name: &str) -> Option<&'a StmtFunctionDef> {
-        let own = self.definition.body.iter().find_map(|statement| match statement {
+        let method = self.definition.body.iter().find_map(|statement| match statement {
             Stmt::FunctionDef(one) if one.name.as_str() == name => Some(one),
             _ => None,
         });
-        own.or_else(|| self.bases.iter().find_map(|base| if let PyValue::Class(base) = base { base.method(name) } else { None }))
+        method
+            .or_else(|| self.bases.iter().find_map(|base| if let PyValue::Class(base) = base { base.method(name) } else { None }))
     }
 
     /// Returns the class outside of the script from which this class inherits.

@@ -206,10 +206,10 @@ impl ShellMachine<'_> {
             self.state.status = Status::Unknown;
             return Ok(ShellFlow::Next);
         };
-        let own = (words.len() > 1).then(|| std::mem::replace(&mut self.state.arguments, words[1..].to_vec()));
+        let outer = (words.len() > 1).then(|| std::mem::replace(&mut self.state.arguments, words[1..].to_vec()));
         let flow = self.inside(&text)?;
-        if let Some(own) = own {
-            self.state.arguments = own;
+        if let Some(outer) = outer {
+            self.state.arguments = outer;
         }
         Ok(if flow == ShellFlow::Return { ShellFlow::Next } else { flow })
     }

@@ -183,7 +183,7 @@ fn is_module_alone(name: &str) -> bool {
 
 /// Finds the command of a launcher at `at`, whose own words end at `start`.
 fn started(launcher: &Launcher, words: &[String], at: usize, start: usize, depth: usize) -> Option<Place> {
-    let own = &words[at..start.min(words.len())];
+    let launcher_words = &words[at..start.min(words.len())];
     let rest = words.get(start..).unwrap_or_default();
     let next = || locate_at(words, start, depth + 1);
     let is_text = |word: &String| word.contains(char::is_whitespace);
@@ -200,7 +200,7 @@ fn started(launcher: &Launcher, words: &[String], at: usize, start: usize, depth
             Some(Place::Text(keys.collect()))
         }
         CommandForm::TextOption(options) => option(&words[at + 1..], options).map(Place::Text),
-        CommandForm::Script => match option(own, "--wrap") {
+        CommandForm::Script => match option(launcher_words, "--wrap") {
             Some(text) => Some(Place::Text(text)),
             None if !rest.is_empty() => Some(Place::File(start)),
             None => {
@@ -209,7 +209,7 @@ fn started(launcher: &Launcher, words: &[String], at: usize, start: usize, depth
             }
         },
         CommandForm::Python => {
-            let has = |flags: &[&str]| own.iter().any(|word| flags.contains(&word.as_str()));
+            let has = |flags: &[&str]| launcher_words.iter().any(|word| flags.contains(&word.as_str()));
             let first = plain(rest.first()?);
             if has(&["--no-python", "--no_python"]) {
                 next()

@@ -13,7 +13,7 @@ use brush_parser::word::{
 };
 
 /// The limit of words from the braces of one word.
-const MOST_WORDS: usize = 1000;
+const MAX_WORDS: usize = 1000;
 
 impl ShellMachine<'_> {
     /// Expands a word into words.
@@ -245,14 +245,14 @@ fn combined(parts: &[Brace]) -> Option<Vec<String>> {
                         }
                         Member::Child(parts) => combined(parts)?,
                     });
-                    if choices.len() > MOST_WORDS {
+                    if choices.len() > MAX_WORDS {
                         return None;
                     }
                 }
                 choices
             }
         };
-        if words.len() * choices.len() > MOST_WORDS {
+        if words.len() * choices.len() > MAX_WORDS {
             return None;
         }
         words = words.iter().flat_map(|word| choices.iter().map(move |choice| format!("{word}{choice}"))).collect();
@@ -265,7 +265,7 @@ fn numbers(start: i64, end: i64, increment: i64) -> Option<impl Iterator<Item = 
     let step = i64::try_from(increment.unsigned_abs().max(1)).ok()?;
     let count = end.checked_sub(start)?.checked_abs()? / step + 1;
     let sign = if end < start { -1 } else { 1 };
-    (count <= MOST_WORDS as i64).then(|| (0..count).map(move |index| start + sign * step * index))
+    (count <= MAX_WORDS as i64).then(|| (0..count).map(move |index| start + sign * step * index))
 }
 
 /// Replaces the escapes of `$'…'` and `echo -e`.

@@ -237,13 +237,13 @@ impl PairTexts {
                 Ok(Self { form: TextForm::Plain, prompt: Some(prompt), wholes })
             }
             (
-                asked @ (None | Some(TextOrMessages::Text(_))),
+                column @ (None | Some(TextOrMessages::Text(_))),
                 (TextOrMessages::Messages(chosen), TextOrMessages::Messages(rejected)),
             ) => {
                 let same = chosen.iter().zip(&rejected).take_while(|(a, b)| a == b).count();
                 let same = same.min(chosen.len().min(rejected.len()).saturating_sub(1));
                 let prompt = chosen[..same].to_vec();
-                if let (Some(key), Some(TextOrMessages::Text(text))) = (key, &asked) {
+                if let (Some(key), Some(TextOrMessages::Text(text))) = (key, &column) {
                     // Many data sets repeat the common beginning of both conversations as text.
                     ensure!(
                         prompt.iter().any(|message| says(message, text)),
@@ -276,10 +276,10 @@ impl PairTexts {
         let variables = columns.chat.variables(row, chat_kwargs)?;
         let render = |messages: &[Value], asks| tokenizer.apply_chat_template(&messages.into(), asks, &variables);
         let whole = |messages: Vec<Value>| fit_to_template(with_system(&row.values, messages)?, false, tokenizer, &variables);
-        let asked = if prompt.is_empty() { 0 } else { with_system(&row.values, prompt)?.len() };
+        let prompt_length = if prompt.is_empty() { 0 } else { with_system(&row.values, prompt)?.len() };
         let [chosen, rejected] = wholes;
         let (chosen, rejected) = (whole(chosen)?, whole(rejected)?);
-        let prompt = (asked > 0).then(|| render(&chosen[..asked], true)).transpose()?;
+        let prompt = (prompt_length > 0).then(|| render(&chosen[..prompt_length], true)).transpose()?;
         Ok(Self { form: TextForm::Rendered, prompt, wholes: [render(&chosen, false)?, render(&rejected, false)?] })
     }
 
@@ -298,8 +298,8 @@ impl PairTexts {
                 "the row has no prompt, and the two answers have no common beginning; set data.prompt_key to the column of prompts"
             );
         };
-        let asked = self.form.encode(tokenizer, prompt)?;
-        let split = |whole| split_after(tokenizer, self.form, prompt, &asked, whole);
+        let prompt_ids = self.form.encode(tokenizer, prompt)?;
+        let split = |whole| split_after(tokenizer, self.form, prompt, &prompt_ids, whole);
         Ok([split(&self.wholes[0])?, split(&self.wholes[1])?])
     }
 

@@ -60,29 +60,29 @@ pub(super) fn split(tokenizer: &Tokenizer, form: TextForm, prompt: &str, whole: 
     split_after(tokenizer, form, prompt, &form.encode(tokenizer, prompt)?, whole)
 }
 
-/// Like [`split`]; `asked` are the ids of `prompt`.
+/// Like [`split`]; `prompt_ids` are the ids of `prompt`.
 pub(super) fn split_after(
     tokenizer: &Tokenizer,
     form: TextForm,
     prompt: &str,
-    asked: &[u32],
+    prompt_ids: &[u32],
     whole: &str,
 ) -> Result<PromptSplit> {
     let mut ids = form.encode(tokenizer, whole)?;
-    let same = common(asked, &ids);
-    if same < asked.len()
+    let same = common(prompt_ids, &ids);
+    if same < prompt_ids.len()
         && let Some(rest) = whole.strip_prefix(prompt)
     {
         let mut answer = tokenizer.encode(rest)?;
         // Word tokenizers may add a space before every text, so the parts may differ from the whole.
-        if tokenizer.decode(&[asked, &answer].concat(), false)? == tokenizer.decode(&ids, false)? {
+        if tokenizer.decode(&[prompt_ids, &answer].concat(), false)? == tokenizer.decode(&ids, false)? {
             form.end(tokenizer, &mut answer);
-            return Ok(PromptSplit { prompt: asked.to_vec(), answer, differs: false });
+            return Ok(PromptSplit { prompt: prompt_ids.to_vec(), answer, differs: false });
         }
     }
     form.end(tokenizer, &mut ids);
     let answer = ids.split_off(same);
-    Ok(PromptSplit { prompt: ids, answer, differs: same < asked.len() })
+    Ok(PromptSplit { prompt: ids, answer, differs: same < prompt_ids.len() })
 }
 
 /// Returns the common beginning of two texts.

@@ -183,10 +183,10 @@ fn answered(
         (TextOrMessages::Messages(prompt), TextOrMessages::Messages(answer)) => {
             let variables = chat.variables(row, chat_kwargs)?;
             let prompt = with_system(&row.values, prompt)?;
-            let asked = prompt.len();
+            let prompt_length = prompt.len();
             let whole = fit_to_template([prompt, answer].concat(), false, tokenizer, &variables)?;
             let render = |messages: &[Value], asks| tokenizer.apply_chat_template(&messages.into(), asks, &variables);
-            split(tokenizer, TextForm::Rendered, &render(&whole[..asked], true)?, &render(&whole, false)?)
+            split(tokenizer, TextForm::Rendered, &render(&whole[..prompt_length], true)?, &render(&whole, false)?)
         }
         (prompt, answer) => {
             bail!(text_column::differing([(prompt_key, &prompt), (completion_key, &answer)].into_iter()))

@@ -16,8 +16,8 @@ pub(crate) const OF_LINE: [&str; 5] = [MESSAGES, "asked", "tools", "tokens_only"
 pub struct WrittenConversation {
     messages: Vec<Value>,
     /// Number of messages in the prompt; missing in older files.
-    #[serde(default)]
-    asked: Option<usize>,
+    #[serde(default, rename = "asked")]
+    prompt_messages: Option<usize>,
     /// Schemas of the tools in the prompt.
     #[serde(default)]
     pub tools: Vec<Value>,
@@ -65,9 +65,9 @@ impl WrittenConversation {
         );
         let is_model = |message: &Value| message["role"] == "assistant";
         let end = self.messages.iter().rposition(is_model).map_or(0, |last| last + 1);
-        let asked = self.asked.or_else(|| self.messages.iter().position(is_model)).unwrap_or(end);
-        let asked = asked.min(self.messages.len());
-        Ok((&self.messages[..asked], &self.messages[asked..end.max(asked)]))
+        let count = self.prompt_messages.or_else(|| self.messages.iter().position(is_model)).unwrap_or(end);
+        let count = count.min(self.messages.len());
+        Ok((&self.messages[..count], &self.messages[count..end.max(count)]))
     }
 }
 

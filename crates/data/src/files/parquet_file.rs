@@ -54,11 +54,11 @@ impl ParquetFile {
     /// Reads the selected columns. Texts share the page buffers, so a repeated text is stored once.
     ///
     /// # Errors
-    /// If the file is damaged, or its rows would take more than `most` bytes as JSON.
-    pub(crate) fn read_selected(mut self, selection: &ColumnSelection, most: u64) -> Result<Vec<RecordBatch>> {
+    /// If the file is damaged, or its rows would take more than `max` bytes as JSON.
+    pub(crate) fn read_selected(mut self, selection: &ColumnSelection, max: u64) -> Result<Vec<RecordBatch>> {
         let roots = self.schema().fields().iter().enumerate().filter(|(_, field)| selection.has(field.name())).map(|(i, _)| i);
         let mask = ProjectionMask::roots(self.metadata.parquet_schema(), roots);
-        self.check_counts(&mask, most)?;
+        self.check_counts(&mask, max)?;
         let fields: Vec<FieldRef> = self.schema().fields().iter().map(with_views).collect();
         let schema = Arc::new(Schema::new_with_metadata(fields, self.schema().metadata().clone()));
         // A type without such a form is read unchanged.
@@ -66,7 +66,7 @@ impl ParquetFile {
         if let Ok(metadata) = ArrowReaderMetadata::try_new(self.metadata.metadata().clone(), options) {
             self.metadata = metadata;
         }
-        let mut room = most;
+        let mut room = max;
         self.batches(mask, |batch, first| match room.checked_sub(size(batch)) {
             Some(left) => {
                 room = left;
@@ -79,13 +79,13 @@ impl ParquetFile {
                     left.is_some()
                 };
                 let row = first + (0..batch.num_rows()).take_while(fits).count();
-                bail!("rows 0 to {row} cannot be read: {}", too_much(most))
+                bail!("rows 0 to {row} cannot be read: {}", too_much(max))
             }
         })
     }
 
-    /// Refuses a file if its own counts show that the rows take more than `most` bytes as JSON.
-    fn check_counts(&self, mask: &ProjectionMask, most: u64) -> Result<()> {
+    /// Refuses a file if its own counts show that the rows take more than `max` bytes as JSON.
+    fn check_counts(&self, mask: &ProjectionMask, max: u64) -> Result<()> {
         let (mut bytes, mut rows) = (0_u64, 0);
         for group in self.metadata.metadata().row_groups() {
             let columns = group.columns().iter().enumerate().filter(|(leaf, _)| mask.leaf_included(*leaf));
@@ -97,8 +97,8 @@ impl ParquetFile {
             }
             let first = rows;
             rows += group.num_rows().max(0);
-            if bytes > most {
-                bail!("rows {first} to {} cannot be read: {}", (rows - 1).max(first), too_much(most));
+            if bytes > max {
+                bail!("rows {first} to {} cannot be read: {}", (rows - 1).max(first), too_much(max));
             }
         }
         Ok(())
@@ -122,11 +122,11 @@ impl ParquetFile {
     }
 }
 
-fn too_much(most: u64) -> String {
+fn too_much(max: u64) -> String {
     format!(
         "the rows take more than {} MiB of memory, although the file is small (it repeats values); split it, or remove columns \
          that are not read",
-        most >> 20
+        max >> 20
     )
 }
 

@@ -19,7 +19,7 @@ pub enum OnMalformed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Take {
     /// Number of rows.
-    pub most: usize,
+    pub max: usize,
     /// True for random rows, false for the first ones.
     pub shuffle: bool,
     pub seed: u64,
@@ -35,14 +35,14 @@ pub struct RowSelection {
 impl Take {
     /// Returns the positions of the chosen rows among `total`, ascending; `None` for all.
     pub fn indices(&self, total: usize) -> Option<Vec<usize>> {
-        if self.most >= total {
+        if self.max >= total {
             return None;
         }
         let mut chosen: Vec<usize> = (0..total).collect();
         if self.shuffle {
             Stream::new(self.seed, "take-samples", &[]).shuffle(&mut chosen);
         }
-        chosen.truncate(self.most);
+        chosen.truncate(self.max);
         chosen.sort_unstable();
         Some(chosen)
     }

@@ -172,7 +172,7 @@ impl FileRows {
         let known: BTreeSet<String> = self.parts.iter().flat_map(|part| part.content.names()).collect();
         let cells = self.len().saturating_mul(known.len());
         ensure!(
-            cells <= MOST_CELLS,
+            cells <= MAX_CELLS,
             "{} rows have {} different columns, and each row would get all of them; use the same columns in all rows",
             self.len(),
             known.len()
@@ -229,7 +229,7 @@ pub fn read_rows(files: &[PathBuf], required: &[&str], optional: &[&str]) -> Res
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// Limit on the total number of values in [`FileRows::fill_columns`].
-const MOST_CELLS: usize = 100_000_000;
+const MAX_CELLS: usize = 100_000_000;
 
 /// Memory limit for the rows of a file: a base, and bytes per byte of the file. A few kilobytes of parquet can put one long text
 /// into every row.
@@ -239,8 +239,8 @@ const MEMORY_PER_BYTE: usize = 100;
 /// Returns the limits for reading a data file: never all memory of the machine.
 pub(crate) fn limits(file: &File) -> WorkLimits {
     let size = file.metadata().map_or(0, |metadata| metadata.len()) as usize;
-    let most = machine::memory().map_or(usize::MAX, |most| usize::try_from(most / 4 * 3).unwrap_or(usize::MAX));
-    WorkLimits { memory: LEAST_MEMORY.saturating_add(size.saturating_mul(MEMORY_PER_BYTE)).min(most), ..WorkLimits::READING }
+    let max = machine::memory().map_or(usize::MAX, |max| usize::try_from(max / 4 * 3).unwrap_or(usize::MAX));
+    WorkLimits { memory: LEAST_MEMORY.saturating_add(size.saturating_mul(MEMORY_PER_BYTE)).min(max), ..WorkLimits::READING }
 }
 
 /// Returns the rows, and the names of all columns.
@@ -283,8 +283,8 @@ fn read_text(mut file: File, gzip: bool) -> Result<String> {
 }
 
 /// Returns the rows with the selected columns, and the names of all columns.
-fn read_parquet(file: File, selection: &ColumnSelection, most: u64) -> Result<(Vec<RowStorage>, Vec<String>)> {
+fn read_parquet(file: File, selection: &ColumnSelection, max: u64) -> Result<(Vec<RowStorage>, Vec<String>)> {
     let file = ParquetFile::open(file)?;
     let known = file.schema().fields().iter().map(|field| field.name().clone()).collect();
-    Ok((file.read_selected(selection, most)?.into_iter().map(RowStorage::Arrow).collect(), known))
+    Ok((file.read_selected(selection, max)?.into_iter().map(RowStorage::Arrow).collect(), known))
 }

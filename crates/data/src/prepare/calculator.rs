@@ -63,17 +63,17 @@ impl CalculatorOptions {
 /// Writes `output`/{train,test}.parquet, demonstrations of their problems in `output`/demonstrations, and a tokenizer folder
 /// `output`/tokenizer. All problems differ, and the same options give the same files.
 fn calculator(output: &Path, options: &CalculatorOptions) -> Result<PrepareReport> {
-    let &CalculatorOptions { min_operand: least, max_operand: most, calls, right, .. } = options;
+    let &CalculatorOptions { min_operand: least, max_operand: max, calls, right, .. } = options;
     if options.train == 0 || options.test == 0 {
         bail!("train={} test={}: both must be at least 1", options.train, options.test);
     }
-    if least > most {
-        bail!("min_operand={least} is larger than max_operand={most}");
+    if least > max {
+        bail!("min_operand={least} is larger than max_operand={max}");
     }
     if [calls, right].iter().any(|share| !(0.0..=1.0).contains(share)) {
         bail!("calls={calls} right={right}: both must be probabilities, from 0 to 1");
     }
-    let operands = (most - least) as usize + 1;
+    let operands = (max - least) as usize + 1;
     let existing = operands.saturating_mul(operands);
     let requested = options.train.saturating_add(options.test);
     if requested > existing {

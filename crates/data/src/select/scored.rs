@@ -162,10 +162,10 @@ fn conversations(row: &Row, responses: usize) -> Result<Vec<WrittenConversation>
 /// Returns the messages of a conversation for training; `None` if they do not represent its tokens. This includes text prompts,
 /// which had no template but would get one as messages.
 fn for_training(written: &WrittenConversation, prompt: &Value) -> Option<ScoredConversation> {
-    let (asked, completion) = written.parts().ok()?;
-    let is_text = prompt.is_string() && asked.iter().any(|message| message["content"] == *prompt);
+    let (prompt_messages, completion) = written.parts().ok()?;
+    let is_text = prompt.is_string() && prompt_messages.iter().any(|message| message["content"] == *prompt);
     let conversation =
-        ScoredConversation { prompt: asked.to_vec(), completion: completion.to_vec(), tools: written.tools.clone() };
+        ScoredConversation { prompt: prompt_messages.to_vec(), completion: completion.to_vec(), tools: written.tools.clone() };
     Some(conversation).filter(|conversation| !conversation.completion.is_empty() && !is_text)
 }
 

@@ -22,7 +22,7 @@ use burnish_util::contained::{WorkLimits, contained};
 pub(crate) const DEFAULT_TEMPLATE: &str = "{% for message in messages %}{{ message['content'] ~ '\\n' }}{% endfor %}";
 
 /// Size limit of a template, in bytes; real ones have about ten thousand.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 /// Size limit of a tag without quoted text, in bytes; real ones have a few hundred. minijinja's time is quadratic in this size.
 const LONGEST_TAG: usize = 10_000;
 /// Bytes of stack per byte of a template. minijinja parses `- - - x` and `1 + 1 + 1` recursively without a limit, with at most
@@ -192,7 +192,7 @@ impl ChatTemplate {
 }
 
 fn compiled(mut environment: Environment<'static>, name: &'static str, text: String) -> Result<Environment<'static>> {
-    ensure!(text.len() <= MOST_BYTES, "the chat template has {} bytes; at most {MOST_BYTES} are allowed", text.len());
+    ensure!(text.len() <= MAX_BYTES, "the chat template has {} bytes; at most {MAX_BYTES} are allowed", text.len());
     if let Some(tag) = too_long_tag(&text) {
         let start: String = tag.chars().take(40).collect();
         bail!("the chat template has a tag of more than {LONGEST_TAG} bytes; it begins with {start}");

@@ -15,7 +15,7 @@ const DAY: i64 = 86_400;
 pub struct TemplateDate {
     /// Seconds since the beginning of 1970, UTC.
     seconds: i64,
-    asked: Arc<AtomicBool>,
+    printed: Arc<AtomicBool>,
 }
 
 impl TemplateDate {
@@ -25,7 +25,7 @@ impl TemplateDate {
     }
 
     fn at(seconds: i64) -> Self {
-        Self { seconds, asked: Arc::default() }
+        Self { seconds, printed: Arc::default() }
     }
 
     /// Reads a date, or a date and a time, in ISO 8601: `2025-01-31`, `2025-01-31T18:30:00`.
@@ -39,13 +39,13 @@ impl TemplateDate {
 
     /// Returns the text that `strftime_now(format)` prints, or an error that names an unknown code.
     pub fn strftime(&self, format: &str) -> Result<String, String> {
-        self.asked.store(true, Ordering::Relaxed);
+        self.printed.store(true, Ordering::Relaxed);
         strftime(format, self.seconds, 0)
     }
 
     /// Returns true if a template has printed this date or a clone of it.
-    pub fn was_asked(&self) -> bool {
-        self.asked.load(Ordering::Relaxed)
+    pub fn was_printed(&self) -> bool {
+        self.printed.load(Ordering::Relaxed)
     }
 }
 

@@ -20,10 +20,10 @@ pub(crate) const FUEL: u64 = 1_000_000;
 pub(crate) const RENDERING: WorkLimits = WorkLimits { memory: 256 << 20, time: Some(Duration::from_secs(5)), stack: 256 << 20 };
 
 /// Size limit of a rendered text, in bytes.
-const MOST_TEXT: usize = 32 << 20;
+const MAX_TEXT: usize = 32 << 20;
 
 /// Largest part of a template's error to show, in bytes, since the template controls the text.
-const MOST_MESSAGE: usize = 2000;
+const MAX_MESSAGE: usize = 2000;
 
 /// Time of one rendering that is not counted; real ones take less than a millisecond.
 const FREE: Duration = Duration::from_millis(5);
@@ -85,7 +85,7 @@ impl RenderBudget {
             return Err(self.give_up(format!("it takes too long: {:.0} milliseconds for one text", time.as_secs_f64() * 1e3)));
         }
         match rendered {
-            Ok(text) if text.len() > MOST_TEXT => bail!("it renders a text of more than {} MiB", MOST_TEXT >> 20),
+            Ok(text) if text.len() > MAX_TEXT => bail!("it renders a text of more than {} MiB", MAX_TEXT >> 20),
             Ok(text) => Ok(text),
             Err((ErrorKind::OutOfFuel, _)) => Err(self.give_up(format!("it takes more than {FUEL} instructions for one text"))),
             Err((_, message)) => bail!("{message}"),
@@ -105,12 +105,12 @@ impl RenderBudget {
 fn with_causes(error: &minijinja::Error) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
-    while let Some(next) = cause.filter(|_| text.len() < MOST_MESSAGE) {
+    while let Some(next) = cause.filter(|_| text.len() < MAX_MESSAGE) {
         text = format!("{text}: {next}");
         cause = next.source();
     }
-    if text.len() > MOST_MESSAGE {
-        text.truncate((0..=MOST_MESSAGE).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0));
+    if text.len() > MAX_MESSAGE {
+        text.truncate((0..=MAX_MESSAGE).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0));
         text.push('…');
     }
     text

@@ -69,27 +69,27 @@ fn place(at: i64, length: usize) -> usize {
 
 /// Python's `split` and `rsplit`.
 fn split(text: &str, from_end: bool, arguments: &[Value]) -> Result<Value, Error> {
-    let (separator, most, named_arguments): (Option<Value>, Option<i64>, Kwargs) = from_args(arguments)?;
+    let (separator, max, named_arguments): (Option<Value>, Option<i64>, Kwargs) = from_args(arguments)?;
     let separator = match separator {
         Some(separator) => Some(separator),
         None => named_arguments.get::<Option<Value>>("sep")?,
     };
-    let most = match most {
-        Some(most) => Some(most),
+    let max = match max {
+        Some(max) => Some(max),
         None => named_arguments.get::<Option<i64>>("maxsplit")?,
     };
     named_arguments.assert_all_used()?;
-    let most = most.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
+    let max = max.and_then(|max| usize::try_from(max).ok()).unwrap_or(usize::MAX);
     let separator = separator.filter(|separator| !separator.is_none());
     let parts: Vec<&str> = match separator.as_ref() {
-        None => words(text, from_end, most),
+        None => words(text, from_end, max),
         Some(separator) => {
             let at = separator.as_str().ok_or_else(|| wrong("a separator must be text"))?;
             let at = non_empty(at)?.unwrap_or_default();
             match from_end {
-                false => text.splitn(most.saturating_add(1), at).collect(),
+                false => text.splitn(max.saturating_add(1), at).collect(),
                 true => {
-                    let mut parts: Vec<&str> = text.rsplitn(most.saturating_add(1), at).collect();
+                    let mut parts: Vec<&str> = text.rsplitn(max.saturating_add(1), at).collect();
                     parts.reverse();
                     parts
                 }
@@ -99,15 +99,15 @@ fn split(text: &str, from_end: bool, arguments: &[Value]) -> Result<Value, Error
     Ok(parts.into_iter().map(Value::from).collect())
 }
 
-/// Splits at whitespace into at most `most` words; the rest of the text is the last item, or the first if `from_end`.
-fn words(text: &str, from_end: bool, most: usize) -> Vec<&str> {
+/// Splits at whitespace into at most `max` words; the rest of the text is the last item, or the first if `from_end`.
+fn words(text: &str, from_end: bool, max: usize) -> Vec<&str> {
     let (mut words, mut rest) = (Vec::new(), text);
     loop {
         rest = if from_end { rest.trim_end_matches(is_space) } else { rest.trim_start_matches(is_space) };
         if rest.is_empty() {
             break;
         }
-        if words.len() == most {
+        if words.len() == max {
             words.push(rest);
             break;
         }

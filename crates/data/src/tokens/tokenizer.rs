@@ -439,12 +439,12 @@ fn eos_token_id(path: &Path) -> Result<Vec<u32>> {
 }
 
 /// Largest number of tokens to list in a message.
-const MOST_LISTED: usize = 20;
+const MAX_LISTED: usize = 20;
 
 /// Lists tokens and their ids.
 fn list(tokens: &[(String, u32)]) -> String {
-    let more = tokens.len().saturating_sub(MOST_LISTED);
-    let listed = tokens.iter().take(MOST_LISTED).map(|(text, id)| format!("{text:?} is {id}"));
+    let more = tokens.len().saturating_sub(MAX_LISTED);
+    let listed = tokens.iter().take(MAX_LISTED).map(|(text, id)| format!("{text:?} is {id}"));
     listed.chain((more > 0).then(|| format!("and {more} more"))).collect::<Vec<_>>().join(", ")
 }
 

@@ -5,9 +5,9 @@ use anyhow::{Result, bail};
 use serde_json::Value;
 
 /// Largest number of bytes for one byte of text; the `▁` for a space has three.
-const MOST_TIMES: f64 = 1000.0;
+const MAX_TIMES: f64 = 1000.0;
 /// Largest number of bytes to add to a text.
-const MOST_ADDED: f64 = 1e6;
+const MAX_ADDED: f64 = 1e6;
 
 /// Refuses a tokenizer that can make a text too long.
 ///
@@ -22,10 +22,10 @@ pub(crate) fn check(tokenizer: &tokenizers::Tokenizer) -> Result<()> {
     ];
     for (name, part) in &parts {
         let Expansion { times, added } = Expansion::from_part(part);
-        if times > MOST_TIMES || added > MOST_ADDED {
+        if times > MAX_TIMES || added > MAX_ADDED {
             bail!(
-                "its {name} can make a text {times:.0} times as long and {added:.0} bytes longer; at most {MOST_TIMES:.0} times and \
-                 {MOST_ADDED:.0} bytes are allowed, to limit memory"
+                "its {name} can make a text {times:.0} times as long and {added:.0} bytes longer; at most {MAX_TIMES:.0} times and \
+                 {MAX_ADDED:.0} bytes are allowed, to limit memory"
             );
         }
     }

@@ -101,7 +101,7 @@ impl Lookahead {
         let (rows, width) = (self.graph.rows(), self.graph.width());
         let greedy = Sampling { temperature: 0.0, ..Sampling::PLAIN };
         let of_row = |sampling: &Sampling, u: f64| row_settings(sampling, u, self.vocab, 0..0);
-        let mut asked = vec![DecodeInput { token: Some(0), position: 0, block: self.spare[0] }; rows];
+        let mut inputs = vec![DecodeInput { token: Some(0), position: 0, block: self.spare[0] }; rows];
         let mut settings = vec![of_row(&greedy, 0.0); rows];
         let mut drawing_for = vec![None; rows];
         for sequence in running.iter_mut().filter(|sequence| sequence.has_room()) {
@@ -117,7 +117,7 @@ impl Lookahead {
             });
             let block = sequence.table[position / BLOCK];
             self.tables[row * width + position / BLOCK] = block as i32;
-            asked[row] = DecodeInput { token, position, block };
+            inputs[row] = DecodeInput { token, position, block };
             let u = sequence.uniform();
             settings[row] = of_row(sequence.sampling(), u);
             drawing_for[row] = Some(sequence.sequence);
@@ -125,7 +125,7 @@ impl Lookahead {
         if std::mem::take(&mut self.tables_changed) {
             self.graph.set_tables(&self.tables);
         }
-        (self.graph.step(cache, &asked, settings.as_flattened()), drawing_for)
+        (self.graph.step(cache, &inputs, settings.as_flattened()), drawing_for)
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) struct Running {
     /// Number of tokens that the device has drawn, or is drawing, and the host has not read.
     unread: usize,
     /// Token limit of the turn.
-    most: usize,
+    max: usize,
     /// Tokens under penalties.
     history: TokenHistory,
     ids: Vec<u32>,
@@ -31,8 +31,8 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Creates a turn of at most `most` tokens. The cache has the keys and values of its first `cached` tokens.
-    pub(super) fn new(sequence: usize, turn: TurnRequest, table: BlockTable, cached: usize, most: usize) -> Self {
+    /// Creates a turn of at most `max` tokens. The cache has the keys and values of its first `cached` tokens.
+    pub(super) fn new(sequence: usize, turn: TurnRequest, table: BlockTable, cached: usize, max: usize) -> Self {
         let history = TokenHistory::new(&turn.ids, &turn.sampling);
         let (ids, log_probs, rollout_log_probs, finish) = Default::default();
         let (ahead_row, has_new_token, unread) = (None, false, 0);
@@ -44,7 +44,7 @@ impl Running {
             turn,
             cached,
             unread,
-            most,
+            max,
             history,
             ids,
             log_probs,
@@ -66,10 +66,10 @@ impl Running {
         }
     }
 
-    /// Takes up to `most` of the tokens whose keys and values the cache lacks, with their positions.
-    pub(super) fn take(&mut self, most: usize) -> impl Iterator<Item = (u32, usize)> + '_ {
+    /// Takes up to `max` of the tokens whose keys and values the cache lacks, with their positions.
+    pub(super) fn take(&mut self, max: usize) -> impl Iterator<Item = (u32, usize)> + '_ {
         let first = self.cached;
-        self.cached = self.len().min(first + most);
+        self.cached = self.len().min(first + max);
         (first..self.cached).map(|position| (self.token(position), position))
     }
 
@@ -91,12 +91,12 @@ impl Running {
 
     /// Returns true if the turn has room for a token after the unread ones.
     pub(crate) fn has_room(&self) -> bool {
-        self.ids.len() + self.unread < self.most
+        self.ids.len() + self.unread < self.max
     }
 
     /// Returns the largest number of positions that the sequence can reach.
     pub(super) fn longest(&self) -> usize {
-        self.turn.ids.len() + self.most
+        self.turn.ids.len() + self.max
     }
 
     /// Takes the one token whose keys and values the cache lacks (unless it is unread), and its position. The device draws the
@@ -182,7 +182,7 @@ impl Running {
         self.finish = if is_stop || settings.stops.is_some_and(completes) || own() {
             Some(Finish::Stop)
         } else {
-            (self.ids.len() >= self.most).then_some(Finish::Length)
+            (self.ids.len() >= self.max).then_some(Finish::Length)
         };
     }
 

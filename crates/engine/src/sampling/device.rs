@@ -150,7 +150,7 @@ mod tests {
             let rounded = |x: f32| if equal { f32::from_bits(x.to_bits() & 0xffff_0000) } else { x };
             for rows in [1, 4 * SETTINGS.len()] {
                 let logits: Vec<f32> = (0..rows * vocab).map(|i| rounded(logit(i))).collect();
-                let asked = |row: usize| {
+                let draw_row = |row: usize| {
                     let sampling = &SETTINGS[row % SETTINGS.len()];
                     let changes = match vocab > 250 {
                         true if sampling.penalises() => LogitChanges {
@@ -164,8 +164,8 @@ mod tests {
                     };
                     DrawRow { sampling, u: uniform(row + vocab), changes }
                 };
-                let asked: Vec<DrawRow> = (0..rows).map(asked).collect();
-                for ((logits, row), got) in logits.chunks_exact(vocab).zip(&asked).zip(draw(&logits, &asked, &device)) {
+                let draw_rows: Vec<DrawRow> = (0..rows).map(draw_row).collect();
+                for ((logits, row), got) in logits.chunks_exact(vocab).zip(&draw_rows).zip(draw(&logits, &draw_rows, &device)) {
                     let expected = sample(&mut logits.to_vec(), row.sampling, row.changes, || row.u);
                     assert_eq!(got.token, expected.token, "{vocab} tokens, u = {}, {:?}", row.u, row.sampling);
                     let apart =

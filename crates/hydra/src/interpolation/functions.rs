@@ -30,12 +30,12 @@ impl CallSite<'_> {
     }
 
     /// Returns the first argument, and the second one if it is given.
-    fn arguments<'n>(&self, nodes: &'n [Node], most: usize) -> Result<(&'n Node, Option<&'n Node>), Problem> {
+    fn arguments<'n>(&self, nodes: &'n [Node], max: usize) -> Result<(&'n Node, Option<&'n Node>), Problem> {
         let (function, count) = (self.function, nodes.len());
         match nodes {
-            [first, rest @ ..] if count <= most => Ok((first, rest.first())),
+            [first, rest @ ..] if count <= max => Ok((first, rest.first())),
             _ => {
-                let takes = if most == 1 { "one argument".into() } else { format!("one to {most} arguments") };
+                let takes = if max == 1 { "one argument".into() } else { format!("one to {max} arguments") };
                 let help = "put a text with commas in quotes";
                 Err(self.problem(format!("`{function}` takes {takes}, not {count}")).help(help))
             }

@@ -9,7 +9,7 @@ use crate::tree::{Node, Value};
 /// The help where values with `${…}` refer to values with `${…}`, and so on.
 const REFER_TO_FEWER: &str = "its `${…}` refer to values with further `${…}`: refer to fewer of them";
 /// The maximum number of values that the resolution of one configuration may produce, intermediate ones included.
-const MOST_VALUES: usize = 1_000_000;
+const MAX_VALUES: usize = 1_000_000;
 
 /// Number of bytes of a text that count as one additional value.
 const TEXT_UNIT: usize = 64;
@@ -38,7 +38,7 @@ impl Resolver<'_> {
     }
 
     pub(super) fn is_spent(&self) -> bool {
-        self.spent > MOST_VALUES
+        self.spent > MAX_VALUES
     }
 
     /// Counts a text towards the limit, by its length.

@@ -16,7 +16,7 @@ use super::packed::{Packed, Segment};
 pub(crate) struct Blocks<B: Backend> {
     pub device: B::Device,
     step: usize,
-    most: usize,
+    max: usize,
     pub segments: usize,
     /// The padded key count of the longest segment.
     pub keys: usize,
@@ -52,7 +52,7 @@ pub(crate) struct Queries<B: Backend> {
 pub(crate) struct Stems<B: Backend> {
     /// The padded positions of each shared row in other segments, [shared · most]; one past the last position if a row has fewer.
     pub places: IntTensor<B>,
-    pub most: usize,
+    pub max: usize,
     shared: usize,
     /// For each row, its number among the shared rows plus 1; 0 for rows of a single segment.
     pub of_row: IntTensor<B>,
@@ -106,17 +106,17 @@ pub(super) fn pad<B: Backend>(x: FloatTensor<B>, rows: &IntTensor<B>, [segments,
 
 impl<B: Backend> Blocks<B> {
     /// Returns the indices of a layout, computed by the first layer of a pass. Blocks are padded to multiples of `step`. A range
-    /// has at most `most` queries, a multiple of `step`.
-    pub(crate) fn cached(packed: &Packed, device: &B::Device, step: usize, most: usize) -> Arc<Self> {
-        let fits = |x: &Self| (x.step, x.most) == (step, most) && x.device == *device;
-        packed.prepared.get(fits, || Self::new(packed, device, step, most))
+    /// has at most `max` queries, a multiple of `step`.
+    pub(crate) fn cached(packed: &Packed, device: &B::Device, step: usize, max: usize) -> Arc<Self> {
+        let fits = |x: &Self| (x.step, x.max) == (step, max) && x.device == *device;
+        packed.prepared.get(fits, || Self::new(packed, device, step, max))
     }
 
-    fn new(packed: &Packed, device: &B::Device, step: usize, most: usize) -> Self {
+    fn new(packed: &Packed, device: &B::Device, step: usize, max: usize) -> Self {
         let mut segments: Vec<&Segment> = packed.segments().filter(|s| !s.rows.is_empty()).collect();
         let longest = |length: fn(&Segment) -> usize| segments.iter().map(|s| length(s)).max().unwrap_or(0);
         let (queries, keys) = (longest(|s| s.rows.len()).next_multiple_of(step), longest(Segment::keys).next_multiple_of(step));
-        if queries > most {
+        if queries > max {
             segments.sort_by_key(|s| Reverse(s.rows.len()));
         }
         let key_rows = segments.iter().flat_map(|s| padded(s.stem.clone().chain(s.rows.clone()), keys, 0));
@@ -125,9 +125,9 @@ impl<B: Backend> Blocks<B> {
             s.rows.clone().enumerate().for_each(|(offset, row)| key_places[row] = (i * keys + s.stem.len() + offset) as i64);
         }
         let mut before = 0;
-        let starts = (0..queries.max(1)).step_by(most);
+        let starts = (0..queries.max(1)).step_by(max);
         let ranges = starts.map(|start| {
-            let range = start..queries.min(start.saturating_add(most));
+            let range = start..queries.min(start.saturating_add(max));
             let inside: Vec<&Segment> = segments.iter().copied().filter(|s| s.rows.len() > start).collect();
             for (i, s) in inside.iter().enumerate() {
                 let rows = s.rows.clone().skip(start).take(range.len()).enumerate();
@@ -139,7 +139,7 @@ impl<B: Backend> Blocks<B> {
         Self {
             device: device.clone(),
             step,
-            most,
+            max,
             ranges: ranges.collect(),
             key_rows: int::<B>(key_rows, device),
             query_places: (query_places, OnceLock::new()),
@@ -212,7 +212,7 @@ impl<B: Backend> Blocks<B> {
         let (x, own) = (wide::<B>(x), wide::<B>(own));
         let zero = || B::float_zeros(Shape::from([1, kv_heads, d]), &x.device(), x.dtype().into());
         let parts = B::float_select(B::float_cat(vec![x.clone(), zero()], 0), 0, stems.places.clone());
-        let sums = B::float_sum_dim(B::float_reshape(parts, Shape::from([stems.shared, stems.most, kv_heads, d])), 1);
+        let sums = B::float_sum_dim(B::float_reshape(parts, Shape::from([stems.shared, stems.max, kv_heads, d])), 1);
         let sums = B::float_cat(vec![zero(), B::float_reshape(sums, Shape::from([stems.shared, kv_heads, d]))], 0);
         B::float_cast(B::float_add(own, B::float_select(sums, 0, stems.of_row.clone())), dtype.into())
     }
@@ -224,7 +224,7 @@ impl<B: Backend> Stems<B> {
         for (i, s) in segments.iter().enumerate() {
             s.stem.clone().enumerate().for_each(|(offset, row)| places[row].push((i * keys + offset) as i64));
         }
-        let most = places.iter().map(Vec::len).max().filter(|&most| most > 0)?;
+        let max = places.iter().map(Vec::len).max().filter(|&max| max > 0)?;
         let mut shared = 0;
         let of_row: Vec<i64> = places
             .iter()
@@ -239,7 +239,7 @@ impl<B: Backend> Stems<B> {
             .collect();
         let nowhere = (segments.len() * keys) as i64;
         let places = places.into_iter().filter(|p| !p.is_empty());
-        let places = places.flat_map(|p| p.into_iter().chain(std::iter::repeat(nowhere)).take(most));
-        Some(Self { places: int::<B>(places, device), most, shared: shared as usize, of_row: int::<B>(of_row, device) })
+        let places = places.flat_map(|p| p.into_iter().chain(std::iter::repeat(nowhere)).take(max));
+        Some(Self { places: int::<B>(places, device), max, shared: shared as usize, of_row: int::<B>(of_row, device) })
     }
 }

@@ -68,8 +68,8 @@ struct Part {
 
 fn blocks<'a>(segment: &'a Segment, scoring: &AttentionScoring, group: usize) -> impl Iterator<Item = Block<'a>> {
     let window = scoring.window;
-    let most = segment.keys().min(window.map_or(usize::MAX, |w| w + POSITIONS));
-    let step = (SCORES / (group * most.max(1))).clamp(8, POSITIONS);
+    let max_keys = segment.keys().min(window.map_or(usize::MAX, |w| w + POSITIONS));
+    let step = (SCORES / (group * max_keys.max(1))).clamp(8, POSITIONS);
     (0..segment.rows.len()).step_by(step).map(move |first| {
         let queries = step.min(segment.rows.len() - first);
         let position = segment.stem.len() + first;

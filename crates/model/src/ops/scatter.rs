@@ -69,20 +69,20 @@ mod tests {
         for places in
             [vec![3], vec![0, 1, 2, 9, 8], vec![5; PIECE], vec![5; PIECE + 1], places(257, 10), places(2000, 101), padded]
         {
-            let most = (0..101).map(|place| places.iter().filter(|p| **p == place).count()).max().unwrap();
+            let max = (0..101).map(|place| places.iter().filter(|p| **p == place).count()).max().unwrap();
             for width in [1, 5, 64, 257] {
                 let add = |device: &Device| {
                     let (sum, rows) = (matrix(101, width, 1, device), matrix(places.len(), width, 2, device));
                     add_rows(sum, &places, rows)
                 };
                 let (on_cpu, on_gpu) = (add(&Device::flex()), add(&device));
-                if most <= PIECE {
+                if max <= PIECE {
                     assert_eq!(bits(on_cpu), bits(on_gpu), "{} rows of {width}", places.len());
                     continue;
                 }
                 assert_eq!(bits(on_gpu.clone()), bits(add(&device)));
                 for (on_cpu, on_gpu) in to_host(on_cpu).into_iter().zip(to_host(on_gpu)) {
-                    assert!((on_cpu - on_gpu).abs() < 1e-6 * most as f32, "{} rows of {width}: {on_cpu} {on_gpu}", places.len());
+                    assert!((on_cpu - on_gpu).abs() < 1e-6 * max as f32, "{} rows of {width}: {on_cpu} {on_gpu}", places.len());
                 }
             }
         }

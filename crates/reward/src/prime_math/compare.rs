@@ -76,9 +76,9 @@ mod tests {
             (|n| nested("\\text{", "x", "}", n) + "\\cdot1", "x+0", 164),
             (|n| nested("(", "\\pi", ")", n), "3.14159265", 200),
         ];
-        for (given, truth, most) in cases {
+        for (given, truth, max) in cases {
             for count in [1, 20, 90, 190, 198, 199, 201, 300, 1000, 1468, 5000, 100_000] {
-                let (given, expected) = (given(count), if count <= most { MathVerdict::Right } else { MathVerdict::Wrong });
+                let (given, expected) = (given(count), if count <= max { MathVerdict::Right } else { MathVerdict::Wrong });
                 let verdict = compare(&given, truth);
                 // Roots are left to sympy.
                 let is_sure = count <= 90 && !given.contains("sqrt") || count >= 5000;

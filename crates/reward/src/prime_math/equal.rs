@@ -21,7 +21,7 @@ pub(super) enum Stop {
 /// Values of π that verl tries.
 const PI: &str = "3.141592653589793";
 const ROUGH_PI: &str = "3.14";
-const MOST_CHARS: usize = 1000;
+const MAX_CHARS: usize = 1000;
 const TOLERANCE: f64 = 1e-4;
 /// Deepest nesting of brackets that is compared. Python fails at about 490.
 const DEEPEST: usize = 400;
@@ -48,8 +48,8 @@ fn equal(prediction: &str, reference: &str, pi: &str, depth: usize) -> Result<bo
     }
     let mut prediction = operand(prediction, pi)?;
     let reference = operand(reference, pi)?;
-    if prediction.is_text && prediction.text.chars().count() > MOST_CHARS {
-        prediction.text = prediction.text.chars().take(MOST_CHARS).collect();
+    if prediction.is_text && prediction.text.chars().count() > MAX_CHARS {
+        prediction.text = prediction.text.chars().take(MAX_CHARS).collect();
     }
     let (p, r) = (&prediction.text, &reference.text);
     if prediction.is_text && reference.is_text {

@@ -1,6 +1,6 @@
 //! Python's `eval` of arithmetic, which verl applies to answers that contain `\pi`.
 
-use super::python::{Extent, LONGEST_CHAIN, MOST_BRACKETS};
+use super::python::{Extent, LONGEST_CHAIN, MAX_BRACKETS};
 use burnish_util::python_value::float_text;
 
 /// A number, or a tuple or list of values.
@@ -26,7 +26,7 @@ pub(crate) fn list_length(text: &str) -> Option<usize> {
 /// Evaluates a text. Only brackets nest, both in the grammar and in values, and their depth is limited as in Python.
 fn value_of(text: &str) -> Option<Value> {
     let extent = Extent::measure(text);
-    if extent.brackets > MOST_BRACKETS || extent.chain > LONGEST_CHAIN {
+    if extent.brackets > MAX_BRACKETS || extent.chain > LONGEST_CHAIN {
         return None;
     }
     let mut reader = Reader { rest: text };

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 /// Largest number of terms; larger polynomials are left to sympy.
-const MOST_TERMS: usize = 256;
-const MOST_POWER: i128 = 64;
+const MAX_TERMS: usize = 256;
+const MAX_POWER: i128 = 64;
 
 /// A rational number in lowest terms with a positive denominator.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -80,7 +80,7 @@ impl Polynomial {
         if sum.above != 0 {
             self.terms.insert(powers, sum);
         }
-        (self.terms.len() <= MOST_TERMS).then_some(())
+        (self.terms.len() <= MAX_TERMS).then_some(())
     }
 
     pub(super) fn plus(mut self, other: &Self) -> Option<Self> {
@@ -114,7 +114,7 @@ impl Polynomial {
     /// Returns the power. `None` if the exponent is not an integer, or if it is negative and the base is not a number other than
     /// 0.
     pub(super) fn power(&self, exponent: &Self) -> Option<Self> {
-        let exponent = exponent.constant().filter(|exponent| exponent.below == 1 && exponent.above.abs() <= MOST_POWER)?;
+        let exponent = exponent.constant().filter(|exponent| exponent.below == 1 && exponent.above.abs() <= MAX_POWER)?;
         let one = Self::integer(1);
         let base = if exponent.above < 0 { one.over(self)? } else { self.clone() };
         (0..exponent.above.abs()).try_fold(one, |product, _| product.times(&base))

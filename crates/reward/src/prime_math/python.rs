@@ -58,7 +58,7 @@ pub(crate) fn integer_text(value: f64) -> String {
 
 /// Deepest nesting of brackets in Python's source, and longest chain of nested operators. Python 3.11 raises errors beyond the
 /// former, and beyond some 2,900 to 3,000 for the latter.
-pub(crate) const MOST_BRACKETS: usize = 200;
+pub(crate) const MAX_BRACKETS: usize = 200;
 pub(crate) const LONGEST_CHAIN: usize = 3000;
 
 /// Size of an expression, in terms of Python's limits.

@@ -3,10 +3,10 @@
 use std::sync::LazyLock;
 
 use super::polynomial::Polynomial;
-use super::python::{Extent, LONGEST_CHAIN, MOST_BRACKETS, Pattern, pattern, strip};
+use super::python::{Extent, LONGEST_CHAIN, MAX_BRACKETS, Pattern, pattern, strip};
 
 /// Largest number of operators. More would take too long, because a polynomial can have 256 terms after each operator.
-const MOST_OPERATORS: usize = 10_000;
+const MAX_OPERATORS: usize = 10_000;
 
 /// Returns true if two elements in normal form are equal, as decided by verl and sympy; `None` if only sympy can decide.
 pub(super) fn equal(truth: &str, given: &str) -> Option<bool> {
@@ -20,10 +20,10 @@ pub(super) fn equal(truth: &str, given: &str) -> Option<bool> {
     // An expression that is too large for Python's parser is not equal. sympy adds one pair of brackets around a number or a name
     // in the innermost brackets, but not around names that it knows, such as pi.
     let extent = Extent::measure(&difference);
-    if extent.brackets > MOST_BRACKETS || extent.chain > LONGEST_CHAIN {
+    if extent.brackets > MAX_BRACKETS || extent.chain > LONGEST_CHAIN {
         return Some(false);
     }
-    if extent.brackets == MOST_BRACKETS || extent.operators > MOST_OPERATORS {
+    if extent.brackets == MAX_BRACKETS || extent.operators > MAX_OPERATORS {
         return None;
     }
     Value::from_expression(&difference).map(|value| match value {
@@ -147,7 +147,7 @@ enum Token {
 }
 
 /// Largest number of digits; with more digits, sympy creates numbers of more than 53 bits.
-const MOST_DIGITS: usize = 15;
+const MAX_DIGITS: usize = 15;
 /// Names of two letters that are not the product of two symbols: sympy's names, Greek letters and Python's keywords.
 const NAMES: &[&str] =
     &["ff", "fu", "im", "jn", "li", "ln", "oo", "re", "rf", "yn", "mu", "nu", "xi", "as", "if", "in", "is", "or"];
@@ -187,7 +187,7 @@ fn number_token(number: &str, exponent: &str) -> Option<Token> {
         return number.parse().ok().filter(|_| !zero_led).map(Token::Integer);
     }
     let value: f64 = format!("{number}{exponent}").parse().ok()?;
-    (number.len() <= MOST_DIGITS + 1 && (value == 0.0 || value.is_normal())).then_some(Token::Float(value))
+    (number.len() <= MAX_DIGITS + 1 && (value == 0.0 || value.is_normal())).then_some(Token::Float(value))
 }
 
 /// A parser of Python's grammar with implicit products. Only brackets nest, and [`equal`] has counted them.

@@ -15,7 +15,7 @@ use crate::math_verify::{self, MathVerify};
 use crate::reward_error::{RewardError, RewardFailure};
 use crate::start::cannot_verify;
 use burnish_python::message::WorkerMessage;
-use burnish_python::process::{MOST_BYTES, Worker, WorkerError};
+use burnish_python::process::{MAX_BYTES, Worker, WorkerError};
 use burnish_python::words::Words;
 use burnish_python::{MODULES, PROCESS, VALUES, environment, message};
 use burnish_util::suggest::did_you_mean;
@@ -119,7 +119,7 @@ impl Pool {
         Ok(self.exchange(name, &message::request(function, arguments, &[])?, 0)?.0)
     }
 
-    /// Like [`Self::call`], with columns of floats in addition to the arguments. Returns the reply with at most `most` floats of
+    /// Like [`Self::call`], with columns of floats in addition to the arguments. Returns the reply with at most `max` floats of
     /// its columns.
     ///
     /// # Errors
@@ -129,17 +129,17 @@ impl Pool {
         function: usize,
         arguments: &impl Serialize,
         columns: &[&[f32]],
-        most: usize,
+        max: usize,
     ) -> Result<(Value, Vec<f32>)> {
         let name = &self.functions.get(function).context("no function of a Python file has this index")?.name;
-        self.exchange(name, &message::request(function, arguments, columns)?, most)
+        self.exchange(name, &message::request(function, arguments, columns)?, max)
     }
 
-    /// Sends a request to a free worker and returns the reply, with at most `most` floats of columns.
-    fn exchange(&self, function: &str, request: &[u8], most: usize) -> Result<(Value, Vec<f32>)> {
+    /// Sends a request to a free worker and returns the reply, with at most `max` floats of columns.
+    fn exchange(&self, function: &str, request: &[u8], max: usize) -> Result<(Value, Vec<f32>)> {
         let mut seat = self.seat()?;
         let Some(worker) = &mut seat.worker else { bail!("a seat without a worker") };
-        let reply = match self.converse(worker, request, most.saturating_mul(4), self.options.timeout) {
+        let reply = match self.converse(worker, request, max.saturating_mul(4), self.options.timeout) {
             Ok(reply) => reply,
             Err(lost) => {
                 let error = self.lost(lost, worker, function);
@@ -149,7 +149,7 @@ impl Pool {
         };
         let line: Value = serde_json::from_slice(&reply.line).context("the reply of a reward worker is not JSON")?;
         let Some(error) = line.get("error") else { return Ok((line, reply.numbers())) };
-        if most > 0 {
+        if max > 0 {
             // The worker may not have read the columns if memory was short.
             seat.worker = None;
         }
@@ -298,7 +298,7 @@ fn setup(source: &CodeSource, options: &PoolOptions, (start_cpu, cpu): (u64, u64
 fn died(lost: &WorkerError, cpu: u64) -> String {
     let status = match lost {
         WorkerError::Died(status) => status,
-        WorkerError::TooLong => return format!("sent a reply of more than {MOST_BYTES} bytes"),
+        WorkerError::TooLong => return format!("sent a reply of more than {MAX_BYTES} bytes"),
         _ => return "closed the pipe of its replies".to_owned(),
     };
     WORDS.ended(*status, cpu)

@@ -63,8 +63,8 @@ impl Questions {
 
     /// Returns the answer to a worker's message, as a line; `None` if the message is not a question.
     pub(super) fn answer(&self, message: &[u8]) -> Option<Vec<u8>> {
-        let asked: Value = message.starts_with(ASK).then(|| serde_json::from_slice(message).ok())??;
-        let (name, given) = (asked["ask"].as_str()?, asked["arguments"].as_array()?);
+        let question: Value = message.starts_with(ASK).then(|| serde_json::from_slice(message).ok())??;
+        let (name, given) = (question["ask"].as_str()?, question["arguments"].as_array()?);
         let (_, answer) = ANSWERS.iter().find(|(known, _)| *known == name)?;
         let reply = match answer(&self.services, given) {
             Ok(value) => json!({ "value": value }),

@@ -18,7 +18,7 @@ use burnish_util::interrupt::Interrupt;
 /// Longest time until an interrupt is noticed.
 pub(super) const POLL: Duration = Duration::from_millis(50);
 /// Largest size of a reply, in bytes. A reply holds one reward.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 /// Number of characters of a response body that an error quotes.
 const QUOTED: usize = 200;
 
@@ -125,7 +125,7 @@ fn exchange(agent: &Agent, url: &ureq::http::Uri, authorization: Option<HeaderVa
         request = request.header("authorization", authorization);
     }
     let mut response = request.send(body)?;
-    let body = response.body_mut().with_config().limit(MOST_BYTES).read_to_vec()?;
+    let body = response.body_mut().with_config().limit(MAX_BYTES).read_to_vec()?;
     Ok(Reply { status: response.status().as_u16(), body })
 }
 
@@ -133,7 +133,7 @@ fn describe(error: &Error) -> String {
     match error {
         Error::Io(error) => error.to_string(),
         Error::ConnectionFailed => "no connection".to_owned(),
-        Error::BodyExceedsLimit(most) => format!("the reply has more than {most} bytes"),
+        Error::BodyExceedsLimit(max) => format!("the reply has more than {max} bytes"),
         error => error.to_string(),
     }
 }

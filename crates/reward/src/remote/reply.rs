@@ -8,7 +8,7 @@ use crate::score::Score;
 const SCORES: &str = "scores";
 
 /// Largest number of further values of one response.
-const MOST_LOGS: usize = 1000;
+const MAX_LOGS: usize = 1000;
 
 /// Returns the reward of one response, with everything else that the server reports about it.
 ///
@@ -36,9 +36,9 @@ pub fn read(body: &[u8]) -> Result<Score, String> {
         None | Some(Value::Null) => return Ok(score),
         Some(logs) => logs.as_object().ok_or("`extra_logs` must be an object of numbers")?,
     };
-    if logs.len() > MOST_LOGS {
+    if logs.len() > MAX_LOGS {
         return Err(format!(
-            "`extra_logs` has {} fields, but at most {MOST_LOGS} are allowed, since each becomes metrics",
+            "`extra_logs` has {} fields, but at most {MAX_LOGS} are allowed, since each becomes metrics",
             logs.len()
         ));
     }

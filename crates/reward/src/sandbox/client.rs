@@ -19,7 +19,7 @@ const TRIES: u32 = 3;
 /// Pause before the second attempt; the pause before the third is twice as long.
 const DELAY: Duration = Duration::from_secs(1);
 /// Largest size of a reply, in bytes. A reply holds the output of one program.
-const MOST_BYTES: u64 = 16 << 20;
+const MAX_BYTES: u64 = 16 << 20;
 
 pub(super) struct SandboxClient {
     agent: Agent,
@@ -91,8 +91,8 @@ impl SandboxClient {
             Error::Timeout(_) => {
                 (RewardError { kind: RewardFailure::Timeout, message: format!("no reply within {limit:?}") }, false)
             }
-            Error::BodyExceedsLimit(most) => {
-                let message = format!("the reply has more than {most} bytes");
+            Error::BodyExceedsLimit(max) => {
+                let message = format!("the reply has more than {max} bytes");
                 (RewardError { kind: RewardFailure::Exception, message }, false)
             }
             error => (RewardError { kind: RewardFailure::Crash, message: error.to_string() }, true),
@@ -101,7 +101,7 @@ impl SandboxClient {
         let request = request.config().timeout_global(Some(limit)).build();
         let mut response = request.send(body).map_err(broken)?;
         let status = response.status().as_u16();
-        let bytes = response.body_mut().with_config().limit(MOST_BYTES).read_to_vec().map_err(broken)?;
+        let bytes = response.body_mut().with_config().limit(MAX_BYTES).read_to_vec().map_err(broken)?;
         let quoted = || String::from_utf8_lossy(&bytes).chars().take(200).collect::<String>();
         let failed = |message, passes| (RewardError { kind: RewardFailure::Exception, message }, passes);
         if !(200..300).contains(&status) {

@@ -86,13 +86,13 @@ fn failed(compile: &str) -> Answer {
 
 #[test]
 fn the_score_is_the_share_of_the_first_ten_cases() {
-    let url = service(|asked| {
-        assert_eq!(asked["code"], "\nprint(1)\n\n\n");
+    let url = service(|request| {
+        assert_eq!(request["code"], "\nprint(1)\n\n\n");
         assert_eq!(
-            (&asked["memory_limit_MB"], &asked["run_timeout"], &asked["language"]),
+            (&request["memory_limit_MB"], &request["run_timeout"], &request["language"]),
             (&json!(512), &json!(10), &json!("python"))
         );
-        match asked["stdin"].as_str() {
+        match request["stdin"].as_str() {
             Some("wrong") => printed("2\n"),
             Some("fails") => failed("Finished"),
             Some("late") => panic!("the eleventh case is not run"),
@@ -116,7 +116,7 @@ fn the_score_is_the_share_of_the_first_ten_cases() {
 /// row's values.
 #[test]
 fn integers_have_all_their_digits() {
-    let url = service(|asked| printed(asked["stdin"].as_str().unwrap()));
+    let url = service(|request| printed(request["stdin"].as_str().unwrap()));
     let numbers =
         "354224848179261915075, -9223372036854775809, 18446744073709551615, 9223372036854775808, -9223372036854775808, 10";
     let nested = "[1, {\"n\": 100000000000000000000}]";
@@ -152,7 +152,7 @@ fn what_the_service_fails_at_is_no_score() {
     assert!(message.ends_with("/run_code after 1 of 3 tries: the reply has more than 16777216 bytes"), "{message}");
 
     // A program that does not compile fails, for any reply to later cases. A gateway timeout is temporary.
-    let broken = service(|asked| if asked["stdin"] == "0" { failed("Error") } else { (500, Value::Null) });
+    let broken = service(|request| if request["stdin"] == "0" { failed("Error") } else { (500, Value::Null) });
     assert_eq!(scored(sandbox(&broken, 2), PROGRAM, tests()).unwrap().score, Some(0.0));
     let tries = AtomicUsize::new(0);
     let slow = service(move |_| if tries.fetch_add(1, Ordering::Relaxed) < 2 { (504, Value::Null) } else { printed("1") });
@@ -161,8 +161,8 @@ fn what_the_service_fails_at_is_no_score() {
 
 #[test]
 fn no_more_programs_run_at_once_than_allowed() {
-    let (running, most) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
-    let seen = most.clone();
+    let (running, max) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
+    let seen = max.clone();
     let url = service(move |_| {
         seen.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
         thread::sleep(Duration::from_millis(20));
@@ -171,7 +171,7 @@ fn no_more_programs_run_at_once_than_allowed() {
     });
     let tests = json!({"assert_case": vec!["assert True"; 9]});
     assert_eq!(scored(sandbox(&url, 2), PROGRAM, tests).unwrap().score, Some(1.0));
-    assert_eq!(most.load(Ordering::SeqCst), 2);
+    assert_eq!(max.load(Ordering::SeqCst), 2);
 }
 
 #[test]

@@ -22,7 +22,7 @@ const ADVANTAGE: &str = "advantage";
 pub(super) fn drawn(step: u64, table: &StepTable, width: usize) -> String {
     let number = |cell: &Cell| if let Cell::Number(number) = cell { Some(*number) } else { None };
     let numbers = table.rows.iter().flatten().filter_map(number).filter(|number| number.is_finite());
-    let noise = f64::from(f32::EPSILON) * numbers.fold(0.0, |most: f64, number| most.max(number.abs()));
+    let noise = f64::from(f32::EPSILON) * numbers.fold(0.0, |max: f64, number| max.max(number.abs()));
     let is_text = |column: usize| table.rows.iter().any(|row| matches!(row.get(column), Some(Cell::Text(_))));
     let cell = |row: usize, column: usize, cell: &Cell| match (number(cell), table.brief.get(row).filter(|_| column == 0)) {
         (Some(number), _) => four_digits(if number.abs() <= noise { 0.0 } else { number }),

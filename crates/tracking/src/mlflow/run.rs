@@ -12,8 +12,8 @@ use super::names;
 use super::server::{MlflowError, MlflowServer};
 
 /// MLflow's limits per call.
-const MOST_METRICS: usize = 1000;
-const MOST_PARAMS: usize = 100;
+const MAX_METRICS: usize = 1000;
+const MAX_PARAMS: usize = 100;
 
 /// Name under which the run's id is stored in the run's folder.
 const REMEMBERED: &str = "mlflow";
@@ -142,7 +142,7 @@ impl MlflowRun {
 
     fn send_params(&mut self, id: &str) -> Result<(), DeliveryError> {
         while !self.params.is_empty() {
-            let count = self.params.len().min(MOST_PARAMS);
+            let count = self.params.len().min(MAX_PARAMS);
             let params: Vec<Value> =
                 self.params[..count].iter().map(|(key, value)| json!({"key": key, "value": value})).collect();
             match self.server.post("runs/log-batch", &json!({"run_id": id, "params": params})) {
@@ -159,7 +159,7 @@ impl MlflowRun {
     fn send_metrics(&self, rows: &[QueuedRow]) -> Result<(), DeliveryError> {
         let metrics: Vec<Value> = rows.iter().flat_map(metrics_of).collect();
         let mut refused = Vec::new();
-        for metrics in metrics.chunks(MOST_METRICS) {
+        for metrics in metrics.chunks(MAX_METRICS) {
             self.send_batch(metrics, &mut refused)?;
         }
         let Some((first, why)) = refused.first() else { return Ok(()) };
@@ -223,7 +223,7 @@ impl Transport for MlflowRun {
     }
 
     fn batch_size(&self, waiting: &VecDeque<QueuedRow>) -> usize {
-        let mut room = MOST_METRICS;
+        let mut room = MAX_METRICS;
         let fits = |row: &&QueuedRow| match &row.content {
             Content::Metrics(metrics) => {
                 let fits = metrics.len() <= room;

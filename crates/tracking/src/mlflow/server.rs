@@ -14,7 +14,7 @@ use super::super::outbox::DeliveryError;
 
 /// Time limit of one call, from the connection to the last byte of the reply.
 const TIMEOUT: Duration = Duration::from_secs(60);
-const MOST_BYTES: u64 = 16 << 20;
+const MAX_BYTES: u64 = 16 << 20;
 /// Number of characters of a response body that an error quotes.
 const QUOTED: usize = 300;
 
@@ -161,7 +161,7 @@ impl MlflowServer {
 
     fn read(&self, call: &str, reply: Result<Response<Body>, Error>) -> Result<Value, MlflowError> {
         let read = reply.and_then(|mut response| {
-            let body = response.body_mut().with_config().limit(MOST_BYTES).read_to_vec()?;
+            let body = response.body_mut().with_config().limit(MAX_BYTES).read_to_vec()?;
             Ok((response.status().as_u16(), body))
         });
         let address = self.address();

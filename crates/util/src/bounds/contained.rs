@@ -287,8 +287,8 @@ mod tests {
         let taken = move |bytes: usize| part(LIMITS, exceeds, move || vec![1_u8; bytes].len());
         // Each part has the full limit, and the work itself has none.
         let parts = move || (here(), part(LIMITS, exceeds, here), (0..9).map(|_| taken(7 << 20)).collect(), vec![1_u8; 9 << 20]);
-        let (whole, inner, sizes, _): (_, _, Result<Vec<usize>, ContainedError>, _) = contained(WHOLE, parts).unwrap();
-        assert_eq!((inner, sizes), (Ok(whole), Ok(vec![7 << 20; 9])));
+        let (outer, inner, sizes, _): (_, _, Result<Vec<usize>, ContainedError>, _) = contained(WHOLE, parts).unwrap();
+        assert_eq!((inner, sizes), (Ok(outer), Ok(vec![7 << 20; 9])));
         let error = contained(WHOLE, move || taken(9 << 20)).unwrap_err();
         assert_eq!(error.to_string(), "the part failed: it takes more than 8 MiB of memory");
         let late = contained(WHOLE, move || part(LIMITS, exceeds, || thread::sleep(Duration::from_secs(2)))).unwrap_err();

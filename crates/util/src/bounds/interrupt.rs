@@ -94,7 +94,7 @@ impl Interrupt {
     }
 
     /// Returns true if the run was asked to stop.
-    pub fn asked(&self) -> bool {
+    pub fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
@@ -103,7 +103,7 @@ impl Interrupt {
     /// # Errors
     /// [`Interrupted`], if the run was asked to stop.
     pub fn check(&self) -> Result<()> {
-        if self.asked() { Err(Interrupted::unfinished().into()) } else { Ok(()) }
+        if self.is_requested() { Err(Interrupted::unfinished().into()) } else { Ok(()) }
     }
 }
 

@@ -20,7 +20,7 @@ pub fn memory() -> Option<u128> {
 /// If the bytes cannot fit; the message has both sizes.
 pub fn check_fits(bytes: u128, what: impl FnOnce() -> String) -> Result<()> {
     match memory() {
-        Some(most) if bytes > most => bail!("{}: this needs {}, and this machine has {}", what(), amount(bytes), amount(most)),
+        Some(max) if bytes > max => bail!("{}: this needs {}, and this machine has {}", what(), amount(bytes), amount(max)),
         None if bytes > NO_MACHINE => bail!("{}: this needs {}", what(), amount(bytes)),
         None if bytes > WORTH_SAYING => tracing::info!("{}: the memory of this machine is not known", what()),
         _ => {}
@@ -53,8 +53,8 @@ mod tests {
             [3 << 20, 10 << 30, 5000 << 40, u128::MAX].map(amount),
             ["3.0 MiB", "10 GiB", "4.9 PiB", "281474976710656 YiB"]
         );
-        let most = memory().expect("the system says how much there is");
-        assert!(most > 1 << 28 && check_fits(most / 2, String::new).is_ok());
+        let max = memory().expect("the system says how much there is");
+        assert!(max > 1 << 28 && check_fits(max / 2, String::new).is_ok());
         let error = check_fits(1 << 70, || "`n`=7".to_owned()).unwrap_err().to_string();
         assert!(error.starts_with("`n`=7: this needs 1.0 ZiB, and this machine has "), "{error}");
     }

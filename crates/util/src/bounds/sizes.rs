@@ -8,17 +8,17 @@ pub type NamedSize<'a> = (&'a str, usize);
 /// Returns the product of some sizes: the number of `things`, each of at least `bytes` bytes.
 ///
 /// # Errors
-/// If the product exceeds `most`: the sizes with their keys, and the memory needed.
-pub fn product(sizes: &[NamedSize], things: &str, bytes: usize, most: usize) -> Result<usize, String> {
-    let whole = sizes.iter().try_fold(1_u128, |product, (_, size)| product.checked_mul(*size as u128));
-    if let Some(whole) = whole.and_then(|whole| usize::try_from(whole).ok()).filter(|whole| *whole <= most) {
-        return Ok(whole);
+/// If the product exceeds `max`: the sizes with their keys, and the memory needed.
+pub fn product(sizes: &[NamedSize], things: &str, bytes: usize, max: usize) -> Result<usize, String> {
+    let product = sizes.iter().try_fold(1_u128, |product, (_, size)| product.checked_mul(*size as u128));
+    if let Some(product) = product.and_then(|product| usize::try_from(product).ok()).filter(|product| *product <= max) {
+        return Ok(product);
     }
     let sizes: Vec<String> = sizes.iter().map(|(key, size)| format!("{key} {size}")).collect();
-    let takes = whole.map_or("more than can be counted".to_owned(), |whole| {
-        format!("{whole}, which would take at least {} of memory", amount(whole.saturating_mul(bytes as u128)))
+    let takes = product.map_or("more than can be counted".to_owned(), |product| {
+        format!("{product}, which would take at least {} of memory", amount(product.saturating_mul(bytes as u128)))
     });
-    Err(format!("the number of {things} is {} = {takes}; at most {most} are possible", sizes.join(" × ")))
+    Err(format!("the number of {things} is {} = {takes}; at most {max} are possible", sizes.join(" × ")))
 }
 
 /// Returns the key of the largest size.

@@ -23,9 +23,9 @@ const BUFFER: usize = 1 << 20;
 pub fn checksum(files: &[impl AsRef<Path>]) -> Result<String> {
     let (mut bytes, mut crc) = (0, IEEE.of(&[]));
     for file in files {
-        let (size, own) = file_checksum(file.as_ref())?;
+        let (size, checksum) = file_checksum(file.as_ref())?;
         bytes += size;
-        crc = IEEE.extend(crc, &own.to_le_bytes());
+        crc = IEEE.extend(crc, &checksum.to_le_bytes());
     }
     Ok(format!("{bytes}-{crc:08x}"))
 }

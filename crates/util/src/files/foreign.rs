@@ -38,15 +38,15 @@ pub fn open(path: &Path) -> Result<File> {
     File::open(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Reads a regular file of at most `most` bytes.
+/// Reads a regular file of at most `max` bytes.
 ///
 /// # Errors
 /// If the file is missing, larger, or cannot be read.
-pub fn read(path: &Path, most: u64) -> Result<Vec<u8>> {
+pub fn read(path: &Path, max: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open(path)?.take(most + 1).read_to_end(&mut bytes).with_context(|| format!("cannot read {}", path.display()))?;
-    if bytes.len() as u64 > most {
-        bail!("{} has more than {most} bytes, the limit for such a file", path.display());
+    open(path)?.take(max + 1).read_to_end(&mut bytes).with_context(|| format!("cannot read {}", path.display()))?;
+    if bytes.len() as u64 > max {
+        bail!("{} has more than {max} bytes, the limit for such a file", path.display());
     }
     Ok(bytes)
 }
@@ -55,8 +55,8 @@ pub fn read(path: &Path, most: u64) -> Result<Vec<u8>> {
 ///
 /// # Errors
 /// The errors of [`read`], and if the text is not UTF-8.
-pub fn read_text(path: &Path, most: u64) -> Result<String> {
-    String::from_utf8(read(path, most)?).map_err(|_| anyhow::anyhow!("{} is not UTF-8 text", path.display()))
+pub fn read_text(path: &Path, max: u64) -> Result<String> {
+    String::from_utf8(read(path, max)?).map_err(|_| anyhow::anyhow!("{} is not UTF-8 text", path.display()))
 }
 
 /// Returns true if a relative file name stays inside the folder that it is joined to.

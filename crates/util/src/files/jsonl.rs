@@ -37,13 +37,13 @@ impl StepLog {
             let file = stream.open().with_context(cannot)?;
             return Ok(Self { path: path.to_path_buf(), file, length: None, waiting: String::new() });
         }
-        let kept = match resumed_step {
+        let earlier = match resumed_step {
             Some(step) => rows_until(path, step)?,
             None => String::new(),
         };
-        write_atomic(path, kept.as_bytes())?;
+        write_atomic(path, earlier.as_bytes())?;
         let file = OpenOptions::new().append(true).open(path).with_context(cannot)?;
-        Ok(Self { path: path.to_path_buf(), file, length: Some(kept.len() as u64), waiting: String::new() })
+        Ok(Self { path: path.to_path_buf(), file, length: Some(earlier.len() as u64), waiting: String::new() })
     }
 
     /// Appends `line`, which must not contain a line break, and syncs it to disk.
@@ -99,15 +99,15 @@ fn rows_until(path: &Path, last: u64) -> Result<String> {
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
     };
     let text = String::from_utf8_lossy(&bytes);
-    let mut kept = String::with_capacity(text.len());
+    let mut earlier = String::with_capacity(text.len());
     for (number, line) in text.split_inclusive('\n').enumerate() {
         match serde_json::from_str::<StepRow>(line) {
-            Ok(row) if row.step <= last && line.ends_with('\n') => kept.push_str(line),
+            Ok(row) if row.step <= last && line.ends_with('\n') => earlier.push_str(line),
             Ok(_) => {}
             Err(_) => tracing::warn!("{}:{}: dropped a line that is not the row of a step", path.display(), number + 1),
         }
     }
-    Ok(kept)
+    Ok(earlier)
 }
 
 #[cfg(test)]

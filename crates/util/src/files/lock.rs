@@ -40,7 +40,7 @@ pub fn lock(dir: &Path) -> Result<Option<File>> {
         Ok(()) => {
             file.set_len(0)
                 .and_then(|()| file.rewind())
-                .and_then(|()| file.write_all(own_name().as_bytes()))
+                .and_then(|()| file.write_all(holder_name().as_bytes()))
                 .with_context(cannot)?;
             Ok(Some(file))
         }
@@ -69,7 +69,7 @@ fn is_another_alive(file: &mut File) -> bool {
 }
 
 /// Returns the name of this process in the file; empty if the system has no unique names for processes.
-fn own_name() -> String {
+fn holder_name() -> String {
     process_name(std::process::id()).unwrap_or_default()
 }
 
@@ -123,7 +123,7 @@ mod tests {
         // A zombie: its parent has not yet collected the exit code.
         std::thread::sleep(10 * PAUSE);
         assert!(lock(dir.path()).unwrap().is_some());
-        assert_eq!(std::fs::read_to_string(dir.path().join(FILE)).unwrap(), own_name());
+        assert_eq!(std::fs::read_to_string(dir.path().join(FILE)).unwrap(), holder_name());
         other.wait().unwrap();
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// Depth of the search below a run: `global_step_N/actor/huggingface`.
 const DEPTH: usize = 3;
 /// Number of models to name.
-const MOST: usize = 3;
+const MAX_LISTED: usize = 3;
 const STEP: &str = "global_step_";
 
 /// Returns `; there is a model in …` for the end of an error message, latest checkpoints first; empty if no subfolder has a
@@ -23,7 +23,11 @@ pub fn models_below(folder: &Path) -> String {
     match found.len() {
         0 => String::new(),
         count => {
-            format!("; there is a model in {}{}", found[..count.min(MOST)].join(", "), if count > MOST { ", …" } else { "" })
+            format!(
+                "; there is a model in {}{}",
+                found[..count.min(MAX_LISTED)].join(", "),
+                if count > MAX_LISTED { ", …" } else { "" }
+            )
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::platform::{self, file_of, is_pipe, is_same_file};
 
 /// The longest chain of links that Linux follows.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// The target of an output path.
 pub(crate) enum OutputTarget {
@@ -22,7 +22,7 @@ pub(crate) enum OutputTarget {
 /// A target that is written from its current position.
 pub enum OutputStream {
     /// Standard output or error under any name, including a file they are redirected to. Keeps the order of the process's output.
-    Own(File),
+    Opened(File),
     /// A device, a named pipe or a socket.
     Other(PathBuf, FileType),
 }
@@ -35,8 +35,8 @@ impl OutputTarget {
     pub(crate) fn resolve(path: &Path) -> io::Result<Self> {
         match fs::metadata(path) {
             Ok(existing) if existing.is_dir() => Err(ErrorKind::IsADirectory.into()),
-            Ok(existing) => match own_output(&existing) {
-                Some(own) => Ok(Self::Stream(OutputStream::Own(own))),
+            Ok(existing) => match output_stream(&existing) {
+                Some(stream) => Ok(Self::Stream(OutputStream::Opened(stream))),
                 None if existing.is_file() => Ok(Self::File { path: fs::canonicalize(path)?, existing: Some(existing) }),
                 None => Ok(Self::Stream(OutputStream::Other(path.to_path_buf(), existing.file_type()))),
             },
@@ -53,7 +53,7 @@ impl OutputStream {
     /// If the stream cannot be opened, or nobody reads the pipe.
     pub fn open(self) -> io::Result<File> {
         match self {
-            Self::Own(file) => {
+            Self::Opened(file) => {
                 io::stdout().flush()?;
                 Ok(file)
             }
@@ -95,7 +95,7 @@ pub fn is_file(path: &Path) -> bool {
 /// Returns the end of a chain of links, which may be missing.
 pub(crate) fn end_of_links(path: &Path) -> io::Result<PathBuf> {
     let mut at = path.to_path_buf();
-    for _ in 0..=MOST_LINKS {
+    for _ in 0..=MAX_LINKS {
         match fs::read_link(&at) {
             Ok(next) => at = at.parent().unwrap_or(Path::new("")).join(next),
             Err(_) => return Ok(at),
@@ -105,8 +105,8 @@ pub(crate) fn end_of_links(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Returns the standard stream of this process that is this file, if any.
-fn own_output(there: &Metadata) -> Option<File> {
+fn output_stream(there: &Metadata) -> Option<File> {
     let streams = [file_of(io::stdout()), file_of(io::stderr())];
-    let is_it = |own: Metadata| is_same_file(&own, there);
-    streams.into_iter().flatten().find(|own| own.metadata().is_ok_and(is_it))
+    let is_it = |stream: Metadata| is_same_file(&stream, there);
+    streams.into_iter().flatten().find(|stream| stream.metadata().is_ok_and(is_it))
 }

@@ -11,7 +11,7 @@ pub fn peak_memory() -> Option<u64> {
     let mut usage = MaybeUninit::<libc::rusage>::uninit();
     // SAFETY: `usage` is a valid place for the structure, which the call fills if it returns 0.
     let usage = unsafe { (libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) == 0).then(|| usage.assume_init()) };
-    u64::try_from(usage?.ru_maxrss).ok().map(|most| most * UNIT)
+    u64::try_from(usage?.ru_maxrss).ok().map(|max| max * UNIT)
 }
 
 /// Returns true if this process was started with this signal ignored; `None` if the system does not say.

@@ -64,12 +64,12 @@ pub fn free_space(there: &Path) -> Option<u64> {
 /// # Errors
 /// If the folder cannot be created or belongs to another user.
 pub fn temporary_folder() -> io::Result<PathBuf> {
-    let own = rustix::process::getuid().as_raw();
-    let folder = std::env::temp_dir().join(format!("burnish-{own}"));
+    let user = rustix::process::getuid().as_raw();
+    let folder = std::env::temp_dir().join(format!("burnish-{user}"));
     let created = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
     let found = created.and_then(|()| std::fs::symlink_metadata(&folder));
     let found = found.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", folder.display())))?;
-    if found.is_dir() && found.uid() == own {
+    if found.is_dir() && found.uid() == user {
         return Ok(folder);
     }
     Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{} belongs to another user", folder.display())))

@@ -9,7 +9,7 @@ use super::value::{float_text, quoted};
 /// Nesting limit, as in `serde_json`.
 const DEEPEST: usize = 128;
 /// Largest number of digits that Python converts to an integer.
-const MOST_DIGITS: usize = 4300;
+const MAX_DIGITS: usize = 4300;
 /// Largest number of digits with which every integer fits in 64 bits.
 const SURE_DIGITS: usize = 18;
 
@@ -190,7 +190,7 @@ fn scalar(token: &str) -> Result<Exact, String> {
         number if number.contains(['.', 'e', 'E']) => {
             Exact::Float(number.parse().map_err(|_| format!("{number} is not a number"))?)
         }
-        integer if integer.len() > MOST_DIGITS => return Err(format!("an integer has more than {MOST_DIGITS} digits")),
+        integer if integer.len() > MAX_DIGITS => return Err(format!("an integer has more than {MAX_DIGITS} digits")),
         integer => Exact::Integer(integer.to_owned()),
     })
 }
@@ -223,7 +223,7 @@ mod tests {
         }
         let deep = |count: usize| format!("{}{}", "[".repeat(count), "]".repeat(count));
         assert!(Exact::parse(&deep(DEEPEST)).is_ok() && Exact::parse(&deep(100_000)).unwrap_err().contains("128"));
-        assert!(Exact::parse(&"9".repeat(MOST_DIGITS + 1)).is_err());
+        assert!(Exact::parse(&"9".repeat(MAX_DIGITS + 1)).is_err());
     }
 
     #[test]

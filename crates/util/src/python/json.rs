@@ -1,7 +1,7 @@
 //! Python's `json.loads`: accepts `NaN` and infinities, keeps all digits of integers, takes the last value of a repeated key, and
 //! raises Python's (3.12) error messages.
 
-use super::object::{Fields, MOST_DIGITS, Object};
+use super::object::{Fields, MAX_DIGITS, Object};
 
 /// Nesting limit. Python stops at about a thousand.
 pub const DEEPEST: usize = 500;
@@ -145,14 +145,14 @@ impl Reader<'_> {
         let nothing = || ("Expecting value".to_owned(), self.at);
         let digits = |from: usize| rest.as_bytes()[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
         let sign = usize::from(rest.starts_with('-'));
-        let whole = match rest.as_bytes().get(sign) {
+        let integer_digits = match rest.as_bytes().get(sign) {
             Some(b'0') => 1,
             _ => digits(sign),
         };
-        if whole == 0 {
+        if integer_digits == 0 {
             return Err(nothing());
         }
-        let integer = sign + whole;
+        let integer = sign + integer_digits;
         let mut end = integer;
         if rest[end..].starts_with('.') && digits(end + 1) > 0 {
             end += 1 + digits(end + 1);
@@ -165,7 +165,7 @@ impl Reader<'_> {
         let value = match &rest[..end] {
             "-0" => Object::Int("0".to_owned()),
             // Python's message has no position here.
-            _ if end == integer && whole > MOST_DIGITS => {
+            _ if end == integer && integer_digits > MAX_DIGITS => {
                 return Err(("Exceeds the limit of digits of an integer".to_owned(), self.at));
             }
             number if end == integer => Object::Int(number.to_owned()),
@@ -179,7 +179,7 @@ impl Reader<'_> {
     fn string(&mut self) -> Result<Option<String>, ReadError> {
         let start = self.at;
         self.at += 1;
-        let (mut out, mut whole) = (String::new(), true);
+        let (mut out, mut is_complete) = (String::new(), true);
         loop {
             let rest = &self.text[self.at..];
             let plain = rest.bytes().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20));
@@ -204,7 +204,7 @@ impl Reader<'_> {
                 b'u' => match self.unicode()? {
                     Some(c) => c,
                     None => {
-                        whole = false;
+                        is_complete = false;
                         continue;
                     }
                 },
@@ -212,7 +212,7 @@ impl Reader<'_> {
             });
         }
         self.at += 1;
-        Ok(whole.then_some(out))
+        Ok(is_complete.then_some(out))
     }
 
     /// Reads the digits after `\u`, and the second half of a surrogate pair. `None` for a lone surrogate.

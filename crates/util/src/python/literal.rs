@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::number::joined;
-use super::object::{Fields, MOST_DIGITS, Object, may_be_set};
+use super::object::{Fields, MAX_DIGITS, Object, may_be_set};
 
 /// Nesting limit of brackets, as in Python.
 const DEEPEST: usize = 200;
@@ -264,7 +264,7 @@ impl<'a> Reader<'a> {
         }
         let digits = joined(text)?;
         let zero = digits.bytes().all(|byte| byte == b'0');
-        let fits = digits.len() <= MOST_DIGITS && (zero || !digits.starts_with('0'));
+        let fits = digits.len() <= MAX_DIGITS && (zero || !digits.starts_with('0'));
         fits.then(|| Object::Int(if zero { "0".to_owned() } else { digits }))
     }
 
@@ -447,7 +447,7 @@ fn decimal(digits: &str, base: u32) -> Option<String> {
     const LIMB: u64 = 1_000_000_000;
     let digits = digits.trim_start_matches('0');
     // log2(10) is less than 3.33.
-    if digits.len() * base.ilog2() as usize > MOST_DIGITS * 333 / 100 {
+    if digits.len() * base.ilog2() as usize > MAX_DIGITS * 333 / 100 {
         return None;
     }
     let mut limbs: Vec<u64> = vec![0];
@@ -463,7 +463,7 @@ fn decimal(digits: &str, base: u32) -> Option<String> {
     }
     let text: String = limbs.iter().rev().map(|limb| format!("{limb:09}")).collect();
     let text = text.trim_start_matches('0');
-    (text.len() <= MOST_DIGITS).then(|| if text.is_empty() { "0".to_owned() } else { text.to_owned() })
+    (text.len() <= MAX_DIGITS).then(|| if text.is_empty() { "0".to_owned() } else { text.to_owned() })
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::object::MOST_DIGITS;
+use super::object::MAX_DIGITS;
 use super::text::strip;
 
 /// Returns `str(int(text))`; `None` where Python raises an error.
@@ -15,7 +15,7 @@ pub fn int_of(text: &str) -> Option<String> {
         None => ("", text.as_str()),
     };
     let digits = joined(digits)?;
-    if digits.len() > MOST_DIGITS {
+    if digits.len() > MAX_DIGITS {
         return None;
     }
     Some(match digits.trim_start_matches('0') {

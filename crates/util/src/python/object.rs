@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::value::float_text;
 
 /// Largest number of digits of an integer that Python converts from or to text.
-pub const MOST_DIGITS: usize = 4300;
+pub const MAX_DIGITS: usize = 4300;
 
 /// A Python value.
 #[derive(Clone, Debug, PartialEq)]

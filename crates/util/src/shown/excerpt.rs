@@ -1,12 +1,12 @@
 //! Shortens long texts in messages.
 
 /// Number of characters that a message shows.
-const MOST: usize = 200;
+const MAX_CHARS: usize = 200;
 
 /// Returns the beginning of a text in quotes, with the full length if it was cut: a response may have tens of thousands of
 /// characters.
 pub fn excerpt(text: &str) -> String {
-    match text.char_indices().nth(MOST) {
+    match text.char_indices().nth(MAX_CHARS) {
         None => format!("{text:?}"),
         Some((end, _)) => format!("{:?}… ({} characters)", &text[..end], text.chars().count()),
     }
@@ -14,12 +14,12 @@ pub fn excerpt(text: &str) -> String {
 
 /// Returns the beginning of a text without quotes, with the full length if it was cut.
 pub fn beginning(text: &str) -> String {
-    beginning_of(text, MOST)
+    beginning_of(text, MAX_CHARS)
 }
 
-/// Returns at most the first `most` characters of a text, with the full length if it was cut.
-pub fn beginning_of(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
+/// Returns at most the first `max` characters of a text, with the full length if it was cut.
+pub fn beginning_of(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
         None => text.to_owned(),
         Some((end, _)) => format!("{}… ({} characters)", &text[..end], text.chars().count()),
     }
@@ -32,9 +32,9 @@ mod tests {
     #[test]
     fn a_short_text_is_whole_and_a_long_one_is_cut_between_characters() {
         assert_eq!(excerpt("a \"b\""), r#""a \"b\"""#);
-        assert_eq!(excerpt(&"é".repeat(MOST)), format!("{:?}", "é".repeat(MOST)));
-        assert_eq!(excerpt(&"é".repeat(5000)), format!("{:?}… (5000 characters)", "é".repeat(MOST)));
+        assert_eq!(excerpt(&"é".repeat(MAX_CHARS)), format!("{:?}", "é".repeat(MAX_CHARS)));
+        assert_eq!(excerpt(&"é".repeat(5000)), format!("{:?}… (5000 characters)", "é".repeat(MAX_CHARS)));
         assert_eq!(beginning("a \"b\""), "a \"b\"");
-        assert_eq!(beginning(&"é".repeat(5000)), format!("{}… (5000 characters)", "é".repeat(MOST)));
+        assert_eq!(beginning(&"é".repeat(5000)), format!("{}… (5000 characters)", "é".repeat(MAX_CHARS)));
     }
 }

@@ -60,7 +60,7 @@ fn prompts(
 ) -> Result<Vec<Arc<Prompt>>> {
     let data = &config.data;
     let seed = data.seed.unwrap_or(config.trainer.seed);
-    let take = usize::try_from(max).ok().map(|most| Take { most, shuffle, seed });
+    let take = usize::try_from(max).ok().map(|max| Take { max, shuffle, seed });
     let options = PromptOptions {
         form: PromptForm {
             key: data.prompt_key.clone(),

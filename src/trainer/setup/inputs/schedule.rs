@@ -4,7 +4,7 @@ use anyhow::{Context, Error, Result, ensure};
 
 use super::prompts::Prompts;
 use burnish_config::PpoConfig;
-use burnish_config::plan::MOST_TOKENS;
+use burnish_config::plan::MAX_TOKENS;
 use burnish_data::Sampler;
 use burnish_util::sizes::product;
 
@@ -28,7 +28,7 @@ impl PromptSchedule {
                 ("`actor_rollout_ref.rollout.val_kwargs.n`", config.actor_rollout_ref.rollout.val_kwargs.n),
                 ("`data.max_response_length`", data.max_response_length),
             ];
-            product(&validation, "tokens of a validation", 4, MOST_TOKENS).map_err(Error::msg)?;
+            product(&validation, "tokens of a validation", 4, MAX_TOKENS).map_err(Error::msg)?;
         }
         let seed = data.seed.unwrap_or(trainer.seed);
         let is_filtered = config.algorithm.filter_groups.enable;

@@ -91,8 +91,8 @@ pub(crate) fn checked_rewards(
     let scored = || train.iter().chain(val).filter(|prompt| !scores_itself(prompt));
     let rewards = plan.rewards(&scored().map(|p| p.data_source.as_str()).collect())?;
     // A row whose responses are never scored may lack anything.
-    let asked = [("data.train_files", train, !config.trainer.val_only), ("data.val_files", val, config.validates())];
-    for (key, prompts, _) in asked.into_iter().filter(|(_, _, is_scored)| *is_scored) {
+    let parts = [("data.train_files", train, !config.trainer.val_only), ("data.val_files", val, config.validates())];
+    for (key, prompts, _) in parts.into_iter().filter(|(_, _, is_scored)| *is_scored) {
         let failure = |prompt: &Arc<Prompt>| {
             if scores_itself(prompt) {
                 return None;

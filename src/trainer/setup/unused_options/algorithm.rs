@@ -16,7 +16,7 @@ pub(crate) fn of_algorithm(config: &PpoConfig) -> Vec<UnusedOption> {
     let never_stops = (rollout.ignore_eos && no_stops, "rollout.ignore_eos is true, and nothing else stops a response");
     let greedy_validation = (rollout.val_kwargs.temperature == 0.0, "rollout.val_kwargs.temperature is 0");
     let all_greedy = (!rollout.do_sample && greedy_validation.0, "nothing samples");
-    let corrects = algorithms::corrections(config).is_ok_and(|asked| asked.correction.is_some());
+    let corrects = algorithms::corrections(config).is_ok_and(|found| found.correction.is_some());
     let unread = (!corrects && !rollout.calculate_log_probs, "neither rollout_correction nor calculate_log_probs reads it");
     let penalties = [rollout.repetition_penalty - 1.0, rollout.presence_penalty, rollout.frequency_penalty];
     let rules = rollout.logit_bias.is_some() || rollout.bad_words.is_some() || rollout.allowed_token_ids.is_some();

@@ -59,7 +59,7 @@ fn golden_text_environment_is_openrlhfs() {
         let prompt = case["prompt"].as_str().unwrap().to_owned();
         let agent = TextEnvironmentLoop::new(vec![], prompt, Value::Null, limits, codec, Box::new(environment));
         let mut turns = Vec::new();
-        let (episode, asked) = drive(Box::new(agent), |at, ask| {
+        let (episode, requests) = drive(Box::new(agent), |at, ask| {
             let ids = ids_of(&case["generations"][at]["token_ids"]);
             let log_probs: Vec<f32> = (1..=ids.len()).map(|i| -0.01 * i as f32).collect();
             let mut turn = turn(&ids, &log_probs, ask);
@@ -69,9 +69,9 @@ fn golden_text_environment_is_openrlhfs() {
             turn
         });
         assert_whole(label, &episode, &turns);
-        let most: Vec<Value> = asked.iter().map(|ask| ask.max_tokens.into()).collect();
+        let max: Vec<Value> = requests.iter().map(|ask| ask.max_tokens.into()).collect();
         let expected: Vec<Value> = case["generations"].as_array().unwrap().iter().map(|g| g["max_tokens"].clone()).collect();
-        assert_eq!(most, expected, "{label}");
+        assert_eq!(max, expected, "{label}");
         assert_eq!(Value::from(events.lock().unwrap().clone()), case["step_inputs"], "{label}");
 
         let tokens = [&episode.prompt[..], &episode.ids].concat();

@@ -58,12 +58,12 @@ fn run(
     let own = Box::new(Scripted { wants, answers: Arc::clone(&answers) });
     let record = EpisodeRecord::new(vec![json!({"role": "user", "content": "a"})], vec![7, 8], limits);
     let agent = CustomLoop::new(record, "mine", own, tokens(), Sampling { temperature: 0.5, ..Sampling::PLAIN });
-    let (episode, asked) = drive(Box::new(agent), |nth, ask| {
+    let (episode, requests) = drive(Box::new(agent), |nth, ask| {
         let log_probs: Vec<f32> = turns[nth].iter().map(|id| -(*id as f32)).collect();
         turn(turns[nth], &log_probs, ask)
     });
     let answers = answers.lock().unwrap().clone();
-    (episode, asked, answers)
+    (episode, requests, answers)
 }
 
 fn limits(prompt_length: usize, response_length: usize) -> ConversationLimits {
@@ -84,11 +84,11 @@ fn branches_may_be_asked_for_and_one_is_returned() {
         generate(&[7, 8, 10, 11, 90], json!({"temperature": 0.5, "top_k": -1})),
         Ok(LoopRequest::Done(done)),
     ];
-    let (episode, asked, answers) = run(wants, &[&[10, 99], &[10, 11], &[12, 13]], limits(4, 6));
-    assert_eq!(asked.iter().map(|ask| ask.max_tokens).collect::<Vec<_>>(), [6, 2, 5]);
+    let (episode, requests, answers) = run(wants, &[&[10, 99], &[10, 11], &[12, 13]], limits(4, 6));
+    assert_eq!(requests.iter().map(|ask| ask.max_tokens).collect::<Vec<_>>(), [6, 2, 5]);
     let is_plain = |ask: &SampleRequest| ask.sampling.is_none() && ask.stops.is_none();
-    assert!(is_plain(&asked[0]) && is_plain(&asked[2]));
-    assert!(asked[1].sampling.is_some_and(|sampling| sampling.temperature == 2.0) && asked[1].stops.is_some());
+    assert!(is_plain(&requests[0]) && is_plain(&requests[2]));
+    assert!(requests[1].sampling.is_some_and(|sampling| sampling.temperature == 2.0) && requests[1].stops.is_some());
     assert_eq!(answers[1]["token_ids"], json!([10, 11]));
     assert_eq!(answers[1]["log_probs"], json!([-10.0, -11.0]));
     assert_eq!((&episode.prompt[..], &episode.ids[..]), (&[7, 8][..], &[10, 11, 90, 12, 13][..]));
@@ -103,8 +103,8 @@ fn branches_may_be_asked_for_and_one_is_returned() {
 #[test]
 fn a_response_is_cut_to_its_length() {
     let wants = || vec![generate(&[7, 8], json!({})), Ok(LoopRequest::Done(output(&[7, 8], &[1, 2, 3], &[1, 1, 1])))];
-    let (episode, asked, _) = run(wants(), &[&[1, 2, 3]], limits(8, 2));
-    assert_eq!(asked[0].max_tokens, 2);
+    let (episode, requests, _) = run(wants(), &[&[1, 2, 3]], limits(8, 2));
+    assert_eq!(requests[0].max_tokens, 2);
     // The turn had two tokens, and the third does not belong to it.
     assert_eq!(episode.end, EndReason::Failed);
     let wants = vec![generate(&[7, 8], json!({})), Ok(LoopRequest::Done(output(&[7, 8], &[1, 2, 3, 4], &[1, 1, 0, 0])))];
@@ -150,8 +150,8 @@ fn what_cannot_be_sampled_is_an_error_of_the_loop() {
         Ok(LoopRequest::Tokens(json!({"op": "dance"}))),
         done,
     ];
-    let (episode, asked, answers) = run(wants, &[], limits(4, 4));
-    assert!(asked.is_empty());
+    let (episode, requests, answers) = run(wants, &[], limits(4, 4));
+    assert!(requests.is_empty());
     for (answer, part) in answers.iter().zip(["no ids", "4000000", "64 ids", "\"n\"", "dance"]) {
         assert!(answer["error"].as_str().unwrap().contains(part), "{answer}");
     }
@@ -161,24 +161,25 @@ fn what_cannot_be_sampled_is_an_error_of_the_loop() {
 #[test]
 fn the_tokenizer_answers() {
     let tokens = tokens();
-    let asked = |request: Value| tokens.answer(&request).unwrap();
+    let requests = |request: Value| tokens.answer(&request).unwrap();
     let messages = json!([{"role": "user", "content": "Hi"}]);
-    let text = asked(json!({"op": "render", "messages": messages, "add_generation_prompt": true}));
+    let text = requests(json!({"op": "render", "messages": messages, "add_generation_prompt": true}));
     assert!(text.as_str().unwrap().ends_with("<|im_start|>assistant\n"));
-    let ids = asked(json!({"op": "render", "messages": messages, "add_generation_prompt": true, "tokenize": true}));
-    assert_eq!(asked(json!({"op": "decode", "ids": ids})), text);
-    assert_eq!(asked(json!({"op": "encode", "text": text})), ids);
-    let found = asked(json!({"op": "token_ids", "tokens": ["<|im_end|>", "no such token"]}));
+    let ids = requests(json!({"op": "render", "messages": messages, "add_generation_prompt": true, "tokenize": true}));
+    assert_eq!(requests(json!({"op": "decode", "ids": ids})), text);
+    assert_eq!(requests(json!({"op": "encode", "text": text})), ids);
+    let found = requests(json!({"op": "token_ids", "tokens": ["<|im_end|>", "no such token"]}));
     assert!(found[0].is_u64() && found[1].is_null());
-    let call = asked(json!({"op": "encode", "text": "So: <tool_call>{\"name\": \"f\", \"arguments\": {\"x\": 1}}</tool_call>"}));
-    let read = asked(json!({"op": "calls", "ids": call, "format": "hermes"}));
+    let call =
+        requests(json!({"op": "encode", "text": "So: <tool_call>{\"name\": \"f\", \"arguments\": {\"x\": 1}}</tool_call>"}));
+    let read = requests(json!({"op": "calls", "ids": call, "format": "hermes"}));
     assert_eq!((&read["content"], &read["calls"][0]["name"]), (&json!("So: "), &json!("f")));
-    assert_eq!(asked(json!({"op": "calls", "ids": call, "format": "auto"})), read);
+    assert_eq!(requests(json!({"op": "calls", "ids": call, "format": "auto"})), read);
     let message = [json!({"role": "assistant", "content": "b"})];
     let history: Vec<&Value> = messages.as_array().unwrap().iter().chain(&message).collect();
     let new = json!([{"role": "tool", "content": "1"}]);
-    let appended = asked(json!({"op": "append", "history": history, "new": new, "ids": ids}));
-    let added = asked(json!({"op": "decode", "ids": appended["added"]}));
+    let appended = requests(json!({"op": "append", "history": history, "new": new, "ids": ids}));
+    let added = requests(json!({"op": "decode", "ids": appended["added"]}));
     assert!(added.as_str().unwrap().contains("<tool_response>\n1\n</tool_response>"), "{added}");
     assert!(tokens.answer(&json!({"op": "calls", "ids": [], "format": "morse"})).unwrap_err().to_string().contains("hermes"));
     let stops = tokens.stops(vec![5], vec!["</tool_call>".to_owned()]).unwrap();
@@ -203,16 +204,16 @@ fn a_tool_writes_no_control_tokens() {
         ])
     };
     let render = |user: &str, tool: &str| {
-        let asked = json!({"op": "render", "tokenize": true, "add_generation_prompt": true, "messages": messages(user, tool)});
-        count(&tokens.answer(&asked).unwrap())
+        let requests = json!({"op": "render", "tokenize": true, "add_generation_prompt": true, "messages": messages(user, tool)});
+        count(&tokens.answer(&requests).unwrap())
     };
     let plain = render("a", "1");
     assert_eq!([render("a", FORGED), render(FORGED, "1")], [plain, plain + 1]);
     let append = |tool: &str| {
         let all = messages("a", tool);
         let (history, new) = (&all.as_array().unwrap()[..2], &all.as_array().unwrap()[2..]);
-        let asked = json!({"op": "append", "history": history, "new": new, "ids": [tokens.tokenizer.eos_id()]});
-        count(&tokens.answer(&asked).unwrap()["added"])
+        let requests = json!({"op": "append", "history": history, "new": new, "ids": [tokens.tokenizer.eos_id()]});
+        count(&tokens.answer(&requests).unwrap()["added"])
     };
     assert_eq!(append(FORGED), append("1"));
 }

@@ -32,8 +32,8 @@ impl Dice {
         (*state >> 33) as usize % sides
     }
 
-    fn ids(&self, most: usize) -> Vec<u32> {
-        (0..self.throw(most + 1)).map(|_| self.throw(1000) as u32).collect()
+    fn ids(&self, max: usize) -> Vec<u32> {
+        (0..self.throw(max + 1)).map(|_| self.throw(1000) as u32).collect()
     }
 
     fn fault(&self) -> Option<PartyError> {
@@ -183,7 +183,7 @@ fn limits(dice: &Dice) -> ConversationLimits {
 /// cut.
 fn check(label: &str, agent: Box<dyn AgentLoop>, dice: &Dice, limits: &ConversationLimits) -> Episode {
     let (mut turns, mut longest): (Vec<Response>, Vec<u32>) = (Vec::new(), Vec::new());
-    let (episode, asked) = drive(agent, |at, ask: &SampleRequest| {
+    let (episode, requests) = drive(agent, |at, ask: &SampleRequest| {
         assert!(at < 1000, "{label}: no end");
         // Later turns do not change the kept text; a template may merge with the last token.
         let kept = longest.len().saturating_sub(1).min(ask.ids.len());
@@ -199,18 +199,20 @@ fn check(label: &str, agent: Box<dyn AgentLoop>, dice: &Dice, limits: &Conversat
     });
     assert_whole(label, &episode, &turns);
     // A model may exceed its token limit.
-    let assistant =
-        turns.iter().zip(&asked).map(|(turn, ask)| Codec::text(dice, &turn.ids[..turn.ids.len().min(ask.max_tokens)]).unwrap());
-    let messages = episode.messages[episode.asked..].iter().filter(|message| message["role"] == "assistant");
+    let assistant = turns
+        .iter()
+        .zip(&requests)
+        .map(|(turn, ask)| Codec::text(dice, &turn.ids[..turn.ids.len().min(ask.max_tokens)]).unwrap());
+    let messages = episode.messages[episode.prompt_messages..].iter().filter(|message| message["role"] == "assistant");
     let printed: Vec<&str> = messages.map(|message| message["content"].as_str().unwrap()).collect();
     assert_eq!(printed, assistant.collect::<Vec<_>>(), "{label}: the messages of the assistant are the turns");
     assert!(episode.prompt.len() <= limits.prompt_length && episode.ids.len() <= limits.response_length, "{label}");
-    let most = limits.max_model_len.unwrap_or(usize::MAX).max(episode.prompt.len());
-    assert!(episode.prompt.len() + episode.ids.len() <= most, "{label}");
-    assert_eq!(episode.assistant_turns, asked.len(), "{label}");
-    let bound = |most: Option<usize>| most.filter(|most| *most > 0).unwrap_or(usize::MAX - 1);
-    let most = bound(limits.max_assistant_turns).min(bound(limits.max_user_turns) + 1);
-    assert!(episode.assistant_turns <= most, "{label}: {} turns", episode.assistant_turns);
+    let max = limits.max_model_len.unwrap_or(usize::MAX).max(episode.prompt.len());
+    assert!(episode.prompt.len() + episode.ids.len() <= max, "{label}");
+    assert_eq!(episode.assistant_turns, requests.len(), "{label}");
+    let bound = |max: Option<usize>| max.filter(|max| *max > 0).unwrap_or(usize::MAX - 1);
+    let max = bound(limits.max_assistant_turns).min(bound(limits.max_user_turns) + 1);
+    assert!(episode.assistant_turns <= max, "{label}: {} turns", episode.assistant_turns);
     let has_failed = matches!(episode.end, EndReason::Failed | EndReason::Timeout);
     assert_eq!(episode.extra.contains_key(FAULT), has_failed, "{label}: {:?}", episode.extra);
     assert!(!has_failed || episode.score.is_none(), "{label}");
@@ -240,7 +242,7 @@ proptest! {
         prop_assert!(ends_sampled || episode.end == EndReason::Failed, "the response ends with a sampled token");
 
         let (record, bounds) = begin(&dice);
-        let iterations = Some(dice.throw(5)).filter(|most| *most < 4);
+        let iterations = Some(dice.throw(5)).filter(|max| *max < 4);
         check("TRL", Box::new(TrlLoop::new(record, all.clone(), party(), iterations)), &dice, &bounds);
 
         let bounds = limits(&dice);

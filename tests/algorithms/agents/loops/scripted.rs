@@ -110,14 +110,14 @@ pub fn drive(
     mut agent: Box<dyn AgentLoop>,
     mut sample: impl FnMut(usize, &SampleRequest) -> Response,
 ) -> (Episode, Vec<SampleRequest>) {
-    let (mut asked, mut message) = (Vec::new(), None);
+    let (mut requests, mut message) = (Vec::new(), None);
     while let NextAction::Generate(ask) = agent.next(message.take()).unwrap() {
         assert!(ask.max_tokens > 0);
-        message = Some(sample(asked.len(), &ask));
-        asked.push(ask);
+        message = Some(sample(requests.len(), &ask));
+        requests.push(ask);
     }
     assert_eq!(agent.next(None).unwrap(), NextAction::End);
-    (agent.finish(), asked)
+    (agent.finish(), requests)
 }
 
 /// Checks that lengths agree, and that the sampled tokens keep their order and log-probabilities; tokens between them have none.

@@ -82,7 +82,7 @@ fn golden_functions_are_trls() {
         let prompt = prompt_ids(&tokenizer, &case["messages"], &case["tools"]);
         assert_eq!(prompt, ids_of(&case["prompt_ids"]), "{label}");
         let record = EpisodeRecord::new(case["messages"].as_array().unwrap().clone(), prompt, limits);
-        let iterations = case["max_tool_calling_iterations"].as_u64().map(|most| most as usize);
+        let iterations = case["max_tool_calling_iterations"].as_u64().map(|max| max as usize);
         let mut turns = Vec::new();
         let (episode, _) = drive(Box::new(TrlLoop::new(record, chat.clone(), Box::new(functions), iterations)), |at, ask| {
             let ids = ids_of(&case["generated"][at]);

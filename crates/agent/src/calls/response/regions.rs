@@ -154,8 +154,12 @@ impl CachedPattern {
         }
         let found = match &self.pattern {
             Pattern::Regex(pattern) => pattern.captures_at(text, at).map(|found| {
-                let whole = found.get_match();
-                PatternMatch { start: whole.start(), end: whole.end(), name: found.get(1).map(|name| name.as_str().to_owned()) }
+                let matched = found.get_match();
+                PatternMatch {
+                    start: matched.start(),
+                    end: matched.end(),
+                    name: found.get(1).map(|name| name.as_str().to_owned()),
+                }
             }),
             Pattern::End => {
                 let end = text.len() - usize::from(text.ends_with('\n'));

@@ -35,8 +35,8 @@ impl FamilyTokenRules for GptOss {
             return renderer.message(group.messages, group.opens);
         }
         // Earlier messages of the assistant keep their reasoning, and do not end with the token of a last turn.
-        let mut given = ["thinking", "reasoning_content", "reasoning"].into_iter().filter_map(|name| message.get(name));
-        let thinking = text_of(given.find(|given| !given.is_null()));
+        let mut texts = ["thinking", "reasoning_content", "reasoning"].into_iter().filter_map(|name| message.get(name));
+        let thinking = text_of(texts.find(|text| !text.is_null()));
         let mut text = String::new();
         if !thinking.is_empty() {
             text.push_str(&format!("<|start|>assistant<|channel|>analysis<|message|>{thinking}<|end|>"));

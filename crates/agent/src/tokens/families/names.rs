@@ -21,7 +21,7 @@ pub(crate) fn tool_name(group: &MessageGroup, index: usize) -> Result<String> {
     let calls = calls.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let named = |call: &Value| call.get("function")?.get("name").filter(|name| !name.is_null()).map(text_of);
     if let Some(id) = answer.get("tool_call_id").filter(|id| !id.is_null()).map(text_of) {
-        let has_id = |call: &&Value| call.get("id").filter(|id| !id.is_null()).is_some_and(|own| text_of(own) == id);
+        let has_id = |call: &&Value| call.get("id").filter(|id| !id.is_null()).is_some_and(|call_id| text_of(call_id) == id);
         if let Some(name) = calls.iter().filter(has_id).find_map(named) {
             return Ok(name);
         }

@@ -42,10 +42,10 @@ pub(super) static SANDBOX: BuiltInKind = BuiltInKind {
         let url = address(config, "sandbox_fusion_url", "http://127.0.0.1:8080/run_code")?;
         let language = config["default_language"].as_str().unwrap_or("python");
         ensure!(language == "python", "`default_language` is {language}: programs are run as python");
-        let most = count(config, "rate_limit", 10)?.min(count(config, "num_workers", 10)?);
+        let max = count(config, "rate_limit", 10)?.min(count(config, "num_workers", 10)?);
         let options = SandboxOptions {
             url: url.to_string(),
-            max_concurrent: usize::try_from(most).context("`rate_limit` is too large")?,
+            max_concurrent: usize::try_from(max).context("`rate_limit` is too large")?,
             memory_limit_mb: count(config, "memory_limit_mb", 1024)?,
             // The toolbox checks for interrupts.
             interrupt: Interrupt::default(),
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn output_and_errors_are_told() {
         let run = |status: &str, result: Value| (200, json!({"status": status, "run_result": result}).to_string());
-        let (url, asked) = serve(vec![
+        let (url, requests) = serve(vec![
             run("Success", json!({"status": "Finished", "stdout": "5\n", "stderr": "", "return_code": 0})),
             run("Failed", json!({"status": "Finished", "stdout": "1\n", "stderr": "Trace", "return_code": 1})),
             run("Failed", json!({"status": "TimeLimitExceeded"})),
@@ -109,8 +109,8 @@ mod tests {
         assert_eq!(ask().unwrap().text, "no stdout here");
         assert!(ask().unwrap_err().message.contains("no room"));
         assert!(ask().unwrap_err().message.contains("status 400"));
-        let asked = asked.lock().unwrap();
-        let first = &asked[0];
+        let requests = requests.lock().unwrap();
+        let first = &requests[0];
         assert_eq!(
             (&first["code"], &first["run_timeout"], &first["memory_limit_MB"]),
             (&json!("print(5)"), &json!(7), &json!(1024))

@@ -18,7 +18,7 @@ const TRIES: u32 = 10;
 /// The pause before the second attempt; each further pause is longer by this time.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The limit of a reply in bytes.
-const MOST_BYTES: u64 = 16 << 20;
+const MAX_BYTES: u64 = 16 << 20;
 
 pub(super) static SEARCH: BuiltInKind = BuiltInKind {
     name: "search",
@@ -108,13 +108,13 @@ impl Search {
     fn ask(&self, body: &str, timeout: Duration) -> Result<Value, (String, bool)> {
         let broken = |error: Error| match error {
             Error::Timeout(_) => (format!("Timeout Error: no answer within {timeout:?}"), true),
-            Error::BodyExceedsLimit(most) => (format!("API Request Error: the answer has more than {most} bytes"), false),
+            Error::BodyExceedsLimit(max) => (format!("API Request Error: the answer has more than {max} bytes"), false),
             error => (format!("Connection Error: {error}"), true),
         };
         let request = self.agent.post(&self.url).content_type("application/json").header("accept", "application/json");
         let mut response = request.config().timeout_global(Some(timeout)).build().send(body).map_err(broken)?;
         let status = response.status().as_u16();
-        let bytes = response.body_mut().with_config().limit(MOST_BYTES).read_to_vec().map_err(broken)?;
+        let bytes = response.body_mut().with_config().limit(MAX_BYTES).read_to_vec().map_err(broken)?;
         match status {
             200..=299 => {
                 serde_json::from_slice(&bytes).map_err(|error| (format!("API Response JSON Decode Error: {error}"), false))
@@ -178,14 +178,14 @@ mod tests {
         let one = json!({"result": [[
             {"document": {"contents": "\"Paris\"\nIs in France.\nOn the Seine."}, "score": 0.5},
             {"document": {"contents": "Lyon"}, "score": 0.25}], []]});
-        let (url, asked) =
+        let (url, requests) =
             serve(vec![(500, "busy".to_owned()), (200, one.to_string()), (200, "{}".to_owned()), (404, String::new())]);
         let tool = search(&url);
         let arguments = json!({"query_list": ["capital of France"]});
         let text = ask(&tool, &arguments).unwrap();
         let expected = "Doc 1 (Title: \"Paris\")\nIs in France.\nOn the Seine.\n\nDoc 2 (Title: Lyon)\n---\n";
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), json!({"result": expected}));
-        assert_eq!(asked.lock().unwrap()[1], json!({"queries": ["capital of France"], "topk": 2, "return_scores": true}));
+        assert_eq!(requests.lock().unwrap()[1], json!({"queries": ["capital of France"], "topk": 2, "return_scores": true}));
         assert_eq!(ask(&tool, &arguments).unwrap(), "{\"result\": \"No search results found.\"}");
         assert!(ask(&tool, &arguments).unwrap().contains("status 404"));
         assert!(ask(&tool, &json!({"query_list": "x"})).unwrap().contains("missing, empty, or not a list"));

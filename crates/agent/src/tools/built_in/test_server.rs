@@ -11,19 +11,19 @@ use serde_json::Value;
 pub(super) fn serve(answers: Vec<(u16, String)>) -> (String, Arc<Mutex<Vec<Value>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let kept = asked.clone();
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    let recorded = requests.clone();
     thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
             let body = read(&stream);
-            let mut asked = kept.lock().unwrap();
-            let (status, answer) = &answers[asked.len().min(answers.len() - 1)];
-            asked.push(serde_json::from_slice(&body).unwrap());
+            let mut requests = recorded.lock().unwrap();
+            let (status, answer) = &answers[requests.len().min(answers.len() - 1)];
+            requests.push(serde_json::from_slice(&body).unwrap());
             let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", answer.len());
             _ = (&stream).write_all((head + answer).as_bytes());
         }
     });
-    (url, asked)
+    (url, requests)
 }
 
 fn read(stream: &TcpStream) -> Vec<u8> {

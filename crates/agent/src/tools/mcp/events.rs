@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 
-use super::message::MOST_BYTES;
+use super::message::MAX_BYTES;
 
 /// A server-sent event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,13 +17,13 @@ pub struct Events<R> {
     stream: BufReader<R>,
     /// The id of the last event that had one, from which the server can resume in another stream.
     pub(crate) last_id: Option<String>,
-    most: usize,
+    max: usize,
 }
 
 impl<R: Read> Events<R> {
     /// Creates a reader of this stream.
     pub fn new(stream: R) -> Self {
-        Self { stream: BufReader::new(stream), last_id: None, most: MOST_BYTES }
+        Self { stream: BufReader::new(stream), last_id: None, max: MAX_BYTES }
     }
 
     /// Returns the next event with data; `None` at the end of the stream. An event without a final empty line is dropped.
@@ -34,12 +34,12 @@ impl<R: Read> Events<R> {
         let (mut event, mut has_data) = (ServerSentEvent::default(), false);
         loop {
             let mut line = Vec::new();
-            let most = (self.most - event.data.len().min(self.most)) as u64 + 1;
-            if (&mut self.stream).take(most).read_until(b'\n', &mut line)? == 0 {
+            let max = (self.max - event.data.len().min(self.max)) as u64 + 1;
+            if (&mut self.stream).take(max).read_until(b'\n', &mut line)? == 0 {
                 return Ok(None);
             }
-            if line.len() as u64 == most && line.last() != Some(&b'\n') {
-                return Err(io::Error::new(ErrorKind::InvalidData, format!("an event of more than {} bytes", self.most)));
+            if line.len() as u64 == max && line.last() != Some(&b'\n') {
+                return Err(io::Error::new(ErrorKind::InvalidData, format!("an event of more than {} bytes", self.max)));
             }
             let text = String::from_utf8_lossy(&line);
             let text = text.strip_suffix('\n').unwrap_or(&text);
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(events.read().unwrap(), event("", ""));
         assert_eq!((events.last_id.clone(), events.read().unwrap()), (None, None));
         let long = format!("data: {}\n\n", "x".repeat(100));
-        assert!(Events { most: 50, ..Events::new(long.as_bytes()) }.read().is_err());
-        assert!(Events { most: 200, ..Events::new(long.as_bytes()) }.read().unwrap().is_some());
+        assert!(Events { max: 50, ..Events::new(long.as_bytes()) }.read().is_err());
+        assert!(Events { max: 200, ..Events::new(long.as_bytes()) }.read().unwrap().is_some());
     }
 }

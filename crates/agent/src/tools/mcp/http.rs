@@ -12,7 +12,7 @@ use ureq::http::Response;
 use super::error::McpError;
 use super::events::Events;
 use super::http_endpoint::{EVENTS, HttpEndpoint, body, failure, header, refused};
-use super::message::{Incoming, MOST_BYTES, answer, cancelled, incoming, notification, request};
+use super::message::{Incoming, MAX_BYTES, answer, cancelled, incoming, notification, request};
 use super::transport::{CALL, Transport};
 
 const SESSION: &str = "mcp-session-id";
@@ -84,7 +84,7 @@ impl StreamableHttp {
     fn reply_from_stream(&self, id: u64, mut response: Response<Body>, end: Instant) -> Result<Value, McpError> {
         let mut last_id: Option<String> = None;
         loop {
-            let mut events = Events::new(response.into_body().into_with_config().limit(MOST_BYTES as u64).reader());
+            let mut events = Events::new(response.into_body().into_with_config().limit(MAX_BYTES as u64).reader());
             let broken = loop {
                 match events.read() {
                     Ok(None) => break None,

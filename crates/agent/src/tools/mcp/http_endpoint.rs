@@ -9,7 +9,7 @@ use ureq::http::{HeaderName, HeaderValue, Method, Request, Response, Uri};
 use ureq::{Agent, AsSendBody, Body, Error};
 
 use super::error::McpError;
-use super::message::MOST_BYTES;
+use super::message::MAX_BYTES;
 use burnish_util::excerpt::beginning;
 
 /// The content type of a reply with one message.
@@ -19,7 +19,7 @@ pub(crate) const EVENTS: &str = "text/event-stream";
 /// The time for which an unused connection is kept: servers close theirs after some seconds.
 const IDLE: Duration = Duration::from_secs(2);
 /// The limit of redirects.
-const MOST_MOVES: usize = 3;
+const MAX_MOVES: usize = 3;
 
 /// An address, and the headers of all requests to it.
 pub(crate) struct HttpEndpoint {
@@ -59,16 +59,16 @@ impl HttpEndpoint {
     pub(crate) fn same_site(&self, named: &str) -> Option<Uri> {
         let authority = self.url.authority()?.as_str();
         let scheme = self.url.scheme_str()?;
-        let whole = match named {
+        let address = match named {
             path if path.starts_with('/') && !path.starts_with("//") => format!("{scheme}://{authority}{path}"),
             query if query.starts_with('?') => format!("{scheme}://{authority}{}{query}", self.url.path()),
-            whole if whole.contains("://") => whole.to_owned(),
+            address if address.contains("://") => address.to_owned(),
             beside => {
                 let folder = self.url.path().rsplit_once('/').map_or("", |(folder, _)| folder);
                 format!("{scheme}://{authority}{folder}/{beside}")
             }
         };
-        let uri: Uri = whole.parse().ok()?;
+        let uri: Uri = address.parse().ok()?;
         let same = uri.scheme_str() == Some(scheme) && uri.authority()?.as_str().eq_ignore_ascii_case(authority);
         same.then_some(uri)
     }
@@ -112,7 +112,7 @@ impl HttpEndpoint {
         end: Option<Instant>,
     ) -> Result<Response<Body>, McpError> {
         let mut url = url.clone();
-        for _ in 0..=MOST_MOVES {
+        for _ in 0..=MAX_MOVES {
             let mut request = Request::builder().method(method.clone()).uri(&url);
             for (name, value) in &self.headers {
                 request = request.header(name, value);
@@ -155,7 +155,7 @@ pub(super) fn header(response: &Response<Body>, name: &str) -> Option<String> {
 /// # Errors
 /// A body that breaks off or is too large.
 pub(super) fn body(mut response: Response<Body>) -> Result<Vec<u8>, McpError> {
-    response.body_mut().with_config().limit(MOST_BYTES as u64).read_to_vec().map_err(failure)
+    response.body_mut().with_config().limit(MAX_BYTES as u64).read_to_vec().map_err(failure)
 }
 
 /// Returns the error for a reply with an error status.
@@ -175,7 +175,7 @@ pub(super) fn refused(response: Response<Body>) -> McpError {
 pub(super) fn failure(error: Error) -> McpError {
     match error {
         Error::Timeout(_) => McpError::Late,
-        Error::BodyExceedsLimit(most) => McpError::Refused(format!("more than {} MiB", most >> 20)),
+        Error::BodyExceedsLimit(max) => McpError::Refused(format!("more than {} MiB", max >> 20)),
         Error::HostNotFound | Error::ConnectionFailed | Error::Tls(_) | Error::Rustls(_) => McpError::undelivered(cannot(&error)),
         Error::Io(io) if io.kind() == std::io::ErrorKind::ConnectionRefused => McpError::undelivered(cannot(&Error::Io(io))),
         error => McpError::Gone { why: cannot(&error), delivered: true },

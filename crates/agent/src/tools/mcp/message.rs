@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use burnish_util::excerpt::beginning;
 
 /// The limit of a message in bytes.
-pub(super) const MOST_BYTES: usize = 64 << 20;
+pub(super) const MAX_BYTES: usize = 64 << 20;
 
 /// A message from a server.
 #[derive(Clone, Debug, PartialEq)]

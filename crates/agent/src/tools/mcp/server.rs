@@ -23,7 +23,7 @@ use burnish_util::interrupt::Interrupt;
 /// The supported versions of the protocol; the client offers the last.
 const VERSIONS: &[&str] = &["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 /// The limit of pages in a list of tools.
-const MOST_PAGES: usize = 1000;
+const MAX_PAGES: usize = 1000;
 /// The time in which a program must reply to a ping, after a call that took too long.
 const PING: Duration = Duration::from_secs(5);
 
@@ -84,12 +84,12 @@ impl McpServer {
     fn connect(&self, end: Instant) -> Result<Arc<dyn Transport>, String> {
         let seconds = self.options.start_timeout.as_secs_f64();
         let link = self.reach(end).map_err(|error| self.with_hint(format!("cannot be used: {error:#}")))?;
-        let asked = json!({
+        let params = json!({
             "protocolVersion": VERSIONS.last(),
             "capabilities": {},
             "clientInfo": {"name": "burnish", "version": env!("CARGO_PKG_VERSION")},
         });
-        let answer = link.request("initialize", asked, end).map_err(|failure| {
+        let answer = link.request("initialize", params, end).map_err(|failure| {
             let message = format!("does not begin a session: it {}{}", failure.words(seconds), link.last_words());
             self.with_hint(message)
         })?;
@@ -136,17 +136,17 @@ impl McpServer {
     /// Returns the connection, and restarts the server if it has ended. Concurrent callers wait for the restart. Returns `None`
     /// if the time limit of the call is over by then, so that not every caller retries a server that cannot start.
     fn link(&self, end: Instant) -> Result<Option<Arc<dyn Transport>>, String> {
-        let mut kept = self.link.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(link) = kept.as_ref().filter(|link| link.is_open()) {
+        let mut current = self.link.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(link) = current.as_ref().filter(|link| link.is_open()) {
             return Ok(Some(link.clone()));
         }
         if Instant::now() >= end {
             return Ok(None);
         }
-        let words = kept.take().map(|link| link.last_words()).unwrap_or_default();
+        let words = current.take().map(|link| link.last_words()).unwrap_or_default();
         tracing::warn!("{} has ended, restarting it{words}", self.place);
         let link = self.connect(Instant::now() + self.options.start_timeout)?;
-        *kept = Some(link.clone());
+        *current = Some(link.clone());
         Ok(Some(link))
     }
 
@@ -195,17 +195,17 @@ impl McpServer {
 
 /// Returns all tools of a server, page by page.
 fn list(link: &dyn Transport, end: Instant) -> Result<Vec<Value>, McpError> {
-    let (mut tools, mut asked) = (Vec::new(), json!({}));
-    for _ in 0..MOST_PAGES {
-        let mut page = link.request("tools/list", asked.clone(), end)?;
+    let (mut tools, mut params) = (Vec::new(), json!({}));
+    for _ in 0..MAX_PAGES {
+        let mut page = link.request("tools/list", params.clone(), end)?;
         let Value::Array(more) = page["tools"].take() else {
             return Err(McpError::Refused("the reply has no list of tools".to_owned()));
         };
         tools.extend(more);
         match page["nextCursor"].take() {
-            Value::String(next) if asked["cursor"] != next.as_str() => asked = json!({ "cursor": next }),
+            Value::String(next) if params["cursor"] != next.as_str() => params = json!({ "cursor": next }),
             _ => return Ok(tools),
         }
     }
-    Err(McpError::Refused(format!("a list of tools of more than {MOST_PAGES} pages")))
+    Err(McpError::Refused(format!("a list of tools of more than {MAX_PAGES} pages")))
 }

@@ -114,8 +114,8 @@ pub fn server_tools(entry: &ToolConfig, options: &McpOptions) -> Result<Vec<Shar
     }
     tracing::info!("the servers of {} offer {}", mcp.servers, names.join(", "));
     let is_selected = |name: &str| selected.is_empty() || selected.contains(&name);
-    let kept: Vec<bool> = names.iter().map(|name| is_selected(name)).collect();
-    Ok(found.into_iter().zip(kept).filter(|(_, kept)| *kept).map(|((_, made), _)| made).collect())
+    let is_kept: Vec<bool> = names.iter().map(|name| is_selected(name)).collect();
+    Ok(found.into_iter().zip(is_kept).filter(|(_, is_kept)| *is_kept).map(|((_, made), _)| made).collect())
 }
 
 /// Reads a file of servers, and masks its secrets in all output.

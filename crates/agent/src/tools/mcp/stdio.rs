@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::error::McpError;
-use super::message::{Incoming, MOST_BYTES, answer, cancelled, incoming, notification, request};
+use super::message::{Incoming, MAX_BYTES, answer, cancelled, incoming, notification, request};
 use super::pending::PendingRequests;
 use super::process::{ServerProcess, ended};
 use super::transport::{CALL, Transport};
@@ -148,8 +148,8 @@ impl Reader {
                         rest = &rest[end + 1..];
                     }
                     received.extend_from_slice(rest);
-                    if received.len() > MOST_BYTES {
-                        break Some(format!("wrote a line of more than {} MiB, and was killed", MOST_BYTES >> 20));
+                    if received.len() > MAX_BYTES {
+                        break Some(format!("wrote a line of more than {} MiB, and was killed", MAX_BYTES >> 20));
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}

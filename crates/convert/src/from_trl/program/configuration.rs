@@ -31,9 +31,9 @@ fn arguments(reading: &mut Reading, call: &LibraryCall) {
     for _ in call.arguments.iter().skip(1) {
         reading.refuse(call.line, &name, "an argument without a name is not read");
     }
-    let own = call.class.as_ref().map(|class| class.all_fields()).unwrap_or_default();
+    let fields = call.class.as_ref().map(|class| class.all_fields()).unwrap_or_default();
     for (name, value) in &call.keywords {
-        option(reading, name, value, call.line, own.contains_key(name));
+        option(reading, name, value, call.line, fields.contains_key(name));
     }
     for (name, (line, value)) in call.assigned.borrow().iter() {
         option(reading, name, value, *line, false);

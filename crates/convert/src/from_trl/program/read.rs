@@ -23,13 +23,13 @@ fn training(text: &ProgramText, script: &ScriptRead) -> Option<ReadProgram> {
     // A trainer that is not supported is named only if there is no other.
     let supported = all().find(|(_, class)| class.is_supported() && text.stage.is_none());
     let (call, class) = supported.or(chosen).or_else(|| all().next())?;
-    let words = text.words.iter().enumerate().filter(|(index, _)| !script.own_words.contains(index));
+    let words = text.words.iter().enumerate().filter(|(index, _)| !script.script_words.contains(index));
     let program = ReadProgram {
         name: text.name.to_string(),
         stage: class.stage.to_string(),
         words: words.map(|(_, word)| word.clone()).collect(),
         reads_options: script.reads_options && script.reads_words,
-        own_options: script.own_options.clone(),
+        script_options: script.script_options.clone(),
         options_file: script.parsed_file.clone(),
         ..ReadProgram::default()
     };
@@ -62,9 +62,9 @@ fn training(text: &ProgramText, script: &ScriptRead) -> Option<ReadProgram> {
 /// Reads the arguments of a trainer.
 fn trainer(reading: &mut Reading, call: &Rc<LibraryCall>, class: &TrainerClass) {
     let is_foreign = !call.path.starts_with("trl.") && call.path.contains('.');
-    if let Some(own) = call.class.as_ref().filter(|own| own.changes_methods()) {
-        let name = own.definition.name.to_string();
-        reading.refuse(own.line, &name, format!("its own methods are not read; the rest is converted as {}", class.class));
+    if let Some(of_user) = call.class.as_ref().filter(|of_user| of_user.changes_methods()) {
+        let name = of_user.definition.name.to_string();
+        reading.refuse(of_user.line, &name, format!("its own methods are not read; the rest is converted as {}", class.class));
     } else if is_foreign && !call.path.starts_with("unsloth.") {
         reading.refuse(call.line, &call.path, format!("its code is not read; the rest is converted as {}", class.class));
     }

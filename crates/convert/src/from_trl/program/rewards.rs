@@ -14,7 +14,7 @@ pub(super) fn read(reading: &mut Reading, value: &PyValue) {
     let items = value.items().unwrap_or_else(|| vec![value.clone()]);
     let rewards = items.iter().filter_map(|item| reward(reading, item)).collect::<Vec<_>>();
     let file = reading.program.name.clone();
-    let is_here = rewards.iter().any(|reward| matches!(reward, ProgramReward::Function { file: own, .. } if *own == file));
+    let is_here = rewards.iter().any(|reward| matches!(reward, ProgramReward::Function { file: known, .. } if *known == file));
     let trainer = reading.script.calls.iter().find(|call| trainers::find(call).is_some());
     let trains = trainer.map(|call| call.line).filter(|line| reading.script.at_import.contains(line));
     if let Some(line) = trains.filter(|_| is_here) {
@@ -31,12 +31,12 @@ fn reward(reading: &mut Reading, value: &PyValue) -> Option<ProgramReward> {
     let name = reading.program.name.clone();
     match value {
         PyValue::Function(function) => {
-            let own = function.definition.name.to_string();
+            let function_name = function.definition.name.to_string();
             if function.around.is_some() {
                 let reason = "another function makes it: move it to the top of a file";
-                reading.refuse(function.line, &format!("reward {own}"), reason);
+                reading.refuse(function.line, &format!("reward {function_name}"), reason);
             }
-            Some(ProgramReward::Function { file: name, name: own })
+            Some(ProgramReward::Function { file: name, name: function_name })
         }
         PyValue::Text(model) => Some(ProgramReward::Model(model.to_string())),
         PyValue::Path(path) => of_path(reading, path),
@@ -66,22 +66,22 @@ fn of_call(reading: &mut Reading, call: &LibraryCall) -> Option<ProgramReward> {
         "from_pretrained" => plain_name(call.arguments.first()?).map(ProgramReward::Model),
         "partial" => {
             let inner = reward(reading, call.arguments.first()?);
-            let given = call.keywords.iter().map(|(name, value)| {
+            let arguments = call.keywords.iter().map(|(name, value)| {
                 let value = value.setting().map_or_else(|value| describe(&value), |value| burnish_hydra::inline(&value));
                 format!("{name}={value}")
             });
-            let given = given.collect::<Vec<_>>().join(", ");
+            let arguments = arguments.collect::<Vec<_>>().join(", ");
             let reason = "write these arguments as defaults into the function: partial is not read";
-            reading.refuse(call.line, &format!("partial(…, {given})"), reason);
+            reading.refuse(call.line, &format!("partial(…, {arguments})"), reason);
             inner
         }
         name if call.path.starts_with("trl.") => {
             let value = |(name, value): &(String, PyValue)| Some((name.clone(), value.setting().ok()?));
             let positional = ["max_completion_len", "soft_punish_cache"].iter().zip(&call.arguments);
-            let mut given: Vec<_> =
+            let mut arguments: Vec<_> =
                 positional.filter_map(|(name, value)| Some(((*name).to_string(), value.setting().ok()?))).collect();
-            given.extend(call.keywords.iter().filter_map(value));
-            Some(ProgramReward::Library(name.to_string(), given))
+            arguments.extend(call.keywords.iter().filter_map(value));
+            Some(ProgramReward::Library(name.to_string(), arguments))
         }
         name => {
             let reason = "a reward must be a function at the top of a file, or a model";

@@ -151,7 +151,7 @@ fn loaded(reading: &mut Reading, call: &LibraryCall, split: &str) -> ProgramRows
         Some(PyValue::Text(split)) => split.to_string(),
         _ => split.to_string(),
     };
-    let (path, files_given) = match path {
+    let (path, data_files) = match path {
         Some(PyValue::Option(_)) => return ProgramRows::OfOptions,
         Some(PyValue::Text(path)) => (path.to_string(), call.argument("data_files", 3)),
         other => {
@@ -160,13 +160,13 @@ fn loaded(reading: &mut Reading, call: &LibraryCall, split: &str) -> ProgramRows
             return ProgramRows::Unknown(format!("rows of load_dataset ({at})"));
         }
     };
-    if let Some(given) = files_given.filter(|given| !matches!(given, PyValue::None)) {
-        let found = files(given, &split).filter(|_| FORMATS.contains(&path.as_str()) && !split.contains('['));
+    if let Some(value) = data_files.filter(|value| !matches!(value, PyValue::None)) {
+        let found = files(value, &split).filter(|_| FORMATS.contains(&path.as_str()) && !split.contains('['));
         return found.map_or_else(
             || {
-                let given = given.setting().map_or_else(|value| describe(&value), |value| burnish_hydra::inline(&value));
-                reading.refuse(call.line, "data_files", format!("{path}, split {split}: name the files of {given} yourself"));
-                ProgramRows::Unknown(format!("split {split} of {given}"))
+                let value = value.setting().map_or_else(|value| describe(&value), |value| burnish_hydra::inline(&value));
+                reading.refuse(call.line, "data_files", format!("{path}, split {split}: name the files of {value} yourself"));
+                ProgramRows::Unknown(format!("split {split} of {value}"))
             },
             ProgramRows::Files,
         );

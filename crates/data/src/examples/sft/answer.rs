@@ -58,10 +58,10 @@ pub(super) fn completion(
                     .with_context(|| format!("column \"{key}\""))
             };
             let (prompt, answer) = (unweighted(prompt_key, prompt)?, unweighted(completion_key, answer)?);
-            let asked = prompt.len();
+            let prompt_length = prompt.len();
             let whole = fit_to_template([prompt, answer].concat(), false, tokenizer, &variables)?;
             let render = |messages: &[Value], asks| tokenizer.apply_chat_template(&messages.into(), asks, &variables);
-            masked(tokenizer, TextForm::Rendered, &render(&whole[..asked], true)?, &render(&whole, false)?, mask)
+            masked(tokenizer, TextForm::Rendered, &render(&whole[..prompt_length], true)?, &render(&whole, false)?, mask)
         }
         (prompt, answer) => bail!(text_column::differing([(prompt_key, &prompt), (completion_key, &answer)].into_iter())),
     }

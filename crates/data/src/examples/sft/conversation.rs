@@ -72,15 +72,15 @@ pub(super) fn answer(
     variables: &TemplateVariables,
     options: &SftOptions,
 ) -> Result<SftTokens> {
-    let asked = prompt.len();
+    let prompt_length = prompt.len();
     let (messages, weights) = weighted([prompt, answer].concat())?;
     let messages = fit_to_template(messages, false, tokenizer, variables)?;
-    let prompt = messages[..asked].to_vec();
-    let given = if options.loss_mask.completion { asked } else { 0 };
+    let prompt = messages[..prompt_length].to_vec();
+    let given = if options.loss_mask.completion { prompt_length } else { 0 };
     let LearntConversation { mut tokens, whole } = assistant(messages, &weights, given, tokenizer, variables, options)?;
     if options.loss_mask.completion {
-        let asked = tokenizer.apply_chat_template(&prompt.into(), true, variables)?;
-        let same = asked.bytes().zip(whole.text.bytes()).take_while(|(a, b)| a == b).count();
+        let rendered = tokenizer.apply_chat_template(&prompt.into(), true, variables)?;
+        let same = rendered.bytes().zip(whole.text.bytes()).take_while(|(a, b)| a == b).count();
         for (weight, bytes) in tokens.document.weights.iter_mut().zip(&whole.bytes) {
             if bytes.end <= same {
                 *weight = 0.0;

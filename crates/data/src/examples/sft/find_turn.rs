@@ -77,9 +77,9 @@ impl TurnFinder<'_> {
     fn opened(&self, i: usize) -> Result<usize> {
         // For the first message, the opening of a turn is taken from after the last message.
         let before = if i == 0 { self.messages } else { &self.messages[..i] };
-        let asked = self.render(before.to_vec(), true)?;
-        let bare = without_thought(&asked);
-        let given = if self.keeps_thoughts { vec![bare] } else { vec![asked.as_str(), bare] };
+        let prompt_text = self.render(before.to_vec(), true)?;
+        let bare = without_thought(&prompt_text);
+        let given = if self.keeps_thoughts { vec![bare] } else { vec![prompt_text.as_str(), bare] };
         if let Some(given) = given.iter().find(|given| i > 0 && self.whole.text.starts_with(**given)) {
             return Ok(given.len());
         }
@@ -101,13 +101,13 @@ impl TurnFinder<'_> {
     }
 
     /// Returns the text that a generation prompt adds to a conversation.
-    fn added(&self, before: &str, asked: &str) -> Result<String> {
-        if let Some(added) = asked.strip_prefix(before) {
+    fn added(&self, before: &str, prompt_text: &str) -> Result<String> {
+        if let Some(added) = prompt_text.strip_prefix(before) {
             return Ok(added.to_owned());
         }
-        let (ids, bytes) = self.tokenizer.encode_with_bytes(asked)?;
+        let (ids, bytes) = self.tokenizer.encode_with_bytes(prompt_text)?;
         let same = common(&ids, &self.tokenizer.encode(before)?);
-        Ok(bytes.get(same).map_or("", |token| &asked[token.start..]).to_owned())
+        Ok(bytes.get(same).map_or("", |token| &prompt_text[token.start..]).to_owned())
     }
 
     /// Returns the end of the last message before `i` with a known position that ends by `until`; `None` if unclear.
@@ -190,11 +190,11 @@ impl TurnFinder<'_> {
 }
 
 /// Returns a generation prompt without an opened or empty thought at its end.
-fn without_thought(asked: &str) -> &str {
+fn without_thought(prompt_text: &str) -> &str {
     let without = |[open, close]: &[&str; 2]| {
-        let rest = asked.trim_end();
+        let rest = prompt_text.trim_end();
         let rest = rest.strip_suffix(close).unwrap_or(rest).trim_end();
         rest.strip_suffix(open)
     };
-    THOUGHTS.iter().find_map(without).unwrap_or(asked)
+    THOUGHTS.iter().find_map(without).unwrap_or(prompt_text)
 }

@@ -49,8 +49,8 @@ impl GenerationState<'_> {
                 rows.extend(std::iter::repeat_n(*row, forks.len()));
                 let begun = beginning.sequences.drain(..forks.len()).zip(forks);
                 self.running.extend(begun.map(|((sequence, turn), fork)| {
-                    let most = turn.sampling.max_tokens.min(longest - len);
-                    Running::new(sequence, turn, fork, len, most)
+                    let max = turn.sampling.max_tokens.min(longest - len);
+                    Running::new(sequence, turn, fork, len, max)
                 }));
             }
             self.waiting.open += rows.len();
@@ -135,7 +135,7 @@ impl GenerationState<'_> {
             let own = self.cache.fork(&table, kept, 1).pop().unwrap_or_default();
             self.cache.release(std::mem::replace(&mut table, own));
         }
-        let most = turn.sampling.max_tokens.min(room);
-        self.running.push(Running::new(sequence, turn, table, kept, most));
+        let max = turn.sampling.max_tokens.min(room);
+        self.running.push(Running::new(sequence, turn, table, kept, max));
     }
 }

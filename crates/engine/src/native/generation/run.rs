@@ -113,13 +113,13 @@ impl GenerationState<'_> {
         let mut budget = self.limits.tokens.saturating_sub(self.running.len());
         let (mut ids, mut positions, mut rows) = (Vec::new(), Vec::new(), Vec::new());
         for sequence in &self.running {
-            let most = sequence.behind().min(1 + budget);
-            budget -= most - 1;
-            rows.push(most);
+            let max = sequence.behind().min(1 + budget);
+            budget -= max - 1;
+            rows.push(max);
         }
-        self.reserve(self.running.iter().zip(&rows).map(|(sequence, &most)| sequence.lacks(most)).sum());
-        for (sequence, &most) in self.running.iter_mut().zip(&rows) {
-            for (id, position) in sequence.take(most) {
+        self.reserve(self.running.iter().zip(&rows).map(|(sequence, &max)| sequence.lacks(max)).sum());
+        for (sequence, &max) in self.running.iter_mut().zip(&rows) {
+            for (id, position) in sequence.take(max) {
                 ids.push(id);
                 positions.push(position);
             }

@@ -77,7 +77,7 @@ fn sum_all<X: Float, Y: Float, I: Int>(
     keys: usize,
     d: usize,
     stride: usize,
-    most: usize,
+    max: usize,
     nowhere: usize,
     #[comptime] shared: bool,
     #[define(X, Y, I)] _dtypes: [ElemType; 3],
@@ -91,11 +91,11 @@ fn sum_all<X: Float, Y: Float, I: Int>(
     let place = usize::cast_from(own[row]);
     let mut total = f32::cast_from(x[((place / keys * heads + head) * keys + place % keys) * stride + column]);
     if shared {
-        let end = usize::cast_from(of_row[row]) * most;
+        let end = usize::cast_from(of_row[row]) * max;
         let mut sum = 0f32;
         if end > 0 {
-            for i in 0..most {
-                let place = usize::cast_from(places[end - most + i]);
+            for i in 0..max {
+                let place = usize::cast_from(places[end - max + i]);
                 if place < nowhere {
                     sum += f32::cast_from(x[((place / keys * heads + head) * keys + place % keys) * stride + column]);
                 }
@@ -179,8 +179,8 @@ pub(crate) fn sum_of_keys(x: CubeTensor, blocks: &Blocks<Cube>, dtype: DType) ->
     }
     let (x, own) = (Rows::over(x, 3), dense(blocks.key_places.clone()));
     // A kernel needs a buffer for each argument. If no row is shared, it does not read the lists.
-    let (lists, most) = match &blocks.stems {
-        Some(stems) => ([&stems.of_row, &stems.places].map(|list| dense(list.clone())), stems.most),
+    let (lists, max) = match &blocks.stems {
+        Some(stems) => ([&stems.of_row, &stems.places].map(|list| dense(list.clone())), stems.max),
         None => ([(); 2].map(|()| own.clone()), 0),
     };
     let y = empty(&x.tensor, Shape::from([n, heads, d]), dtype);
@@ -198,7 +198,7 @@ pub(crate) fn sum_of_keys(x: CubeTensor, blocks: &Blocks<Cube>, dtype: DType) ->
         blocks.keys,
         d,
         x.stride,
-        most,
+        max,
         blocks.segments * blocks.keys,
         blocks.stems.is_some(),
         [elem(&x.tensor), elem(&y), elem(&own)],

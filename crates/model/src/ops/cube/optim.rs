@@ -198,9 +198,9 @@ fn size(t: &CubeTensor) -> usize {
 }
 
 /// Divides tensors into groups of similar length, one launch each: kernels are compiled for a number of tensors.
-fn groups<T>(all: &[T], tensor: impl Fn(&T) -> &CubeTensor, buffers: usize, most: usize) -> impl Iterator<Item = &[T]> {
-    let most = all.first().map_or(1, |first| per_launch(&tensor(first).client, buffers).min(most));
-    let launches = all.len().div_ceil(most).max(1);
+fn groups<T>(all: &[T], tensor: impl Fn(&T) -> &CubeTensor, buffers: usize, max: usize) -> impl Iterator<Item = &[T]> {
+    let max = all.first().map_or(1, |first| per_launch(&tensor(first).client, buffers).min(max));
+    let launches = all.len().div_ceil(max).max(1);
     all.chunks(all.len().div_ceil(launches).max(1))
 }
 

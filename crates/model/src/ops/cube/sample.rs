@@ -112,7 +112,7 @@ fn before<F: Float>(
 #[cube(launch)]
 fn draw_rows<F: Float>(
     x: &mut [F],
-    asked: &[f32],
+    settings: &[f32],
     changes: &mut [f32],
     drawn: &mut [f32],
     rows: usize,
@@ -129,10 +129,10 @@ fn draw_rows<F: Float>(
     }
     let mut scratch = Shared::<[f32]>::new_slice(units);
     let at = number * SETTINGS;
-    let (scale, is_greedy) = (asked[at], asked[at + 1] > 0f32);
-    let (k, top_p, min_p) = (asked[at + 2], asked[at + 3], asked[at + 4]);
-    let is_raw = asked[at + 5] > 0f32;
-    let (first, count) = (asked[at + 9] as usize * PLACES + asked[at + 10] as usize, asked[at + 11] as usize);
+    let (scale, is_greedy) = (settings[at], settings[at + 1] > 0f32);
+    let (k, top_p, min_p) = (settings[at + 2], settings[at + 3], settings[at + 4]);
+    let is_raw = settings[at + 5] > 0f32;
+    let (first, count) = (settings[at + 9] as usize * PLACES + settings[at + 10] as usize, settings[at + 11] as usize);
     let mut row = LogitRow { start: number * stride, v, max: 0f32, scale, floor: 0u32, last: v, zero };
 
     // Each loop over `times` runs once or not at all. Units wait for each other inside, so all must take the same branch, which
@@ -152,7 +152,7 @@ fn draw_rows<F: Float>(
     }
     let mut kept = own;
     if changed {
-        change::<F>(x, changes, row.start, first, count, asked[at + 12], asked[at + 13], asked[at + 14], units);
+        change::<F>(x, changes, row.start, first, count, settings[at + 12], settings[at + 13], settings[at + 14], units);
         sync_storage();
         row.max = largest::<F>(&*x, row, &mut scratch, units);
         kept = weigh::<F>(&*x, row, 0, v, &mut scratch, Weight::Mass, units);
@@ -204,7 +204,7 @@ fn draw_rows<F: Float>(
     if is_greedy {
         row.floor = key(row.max);
     } else {
-        let of_kept = product(asked[at + 6], asked[at + 7], asked[at + 8], kept, zero);
+        let of_kept = product(settings[at + 6], settings[at + 7], settings[at + 8], kept, zero);
         left.high = of_kept.high;
         left.low = of_kept.low;
     }
@@ -260,8 +260,8 @@ fn rows_of(logits: Tensor<2>) -> Option<Rows> {
 fn launch(x: &Rows, settings: &CubeTensor, changes: Option<&CubeTensor>, drawn: &CubeTensor) {
     let client = &x.tensor.client;
     // Rows are long and few, so each gets as many units as the device has and the row can use, with scratch in shared memory.
-    let most = (client.properties().hardware.max_units_per_cube as usize).clamp(1, 1024);
-    let units = x.width.next_power_of_two().clamp(32, 1024).min(1 << most.ilog2());
+    let max_units = (client.properties().hardware.max_units_per_cube as usize).clamp(1, 1024);
+    let units = x.width.next_power_of_two().clamp(32, 1024).min(1 << max_units.ilog2());
     draw_rows::launch(
         client,
         grid(x.rows),

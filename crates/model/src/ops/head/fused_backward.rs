@@ -30,10 +30,10 @@ pub(super) fn flex_fused_backward(
     mut loss: impl FnMut(Range<usize>, &TokenStats) -> TokenGrads,
 ) -> Tensor<2> {
     let (n, v) = (targets.len(), policy.v);
-    let most = kept(n, v);
-    let mut kept = uninit(most * v);
+    let max = kept(n, v);
+    let mut kept = uninit(max * v);
     let mut gradients = FlexGradients::new(policy, n, dw);
-    for tokens in cut(n, most) {
+    for tokens in cut(n, max) {
         let (c, targets) = (tokens.len(), &targets[tokens.clone()]);
         let (_, width) = tile(c, v);
         let mut sums = vec![RunningSums::default(); c];

@@ -56,7 +56,7 @@ fn remember_option(name: &str, value: &str) {
 /// Returns the names and values that a pattern finds; none if the text lacks a text that every match needs.
 fn pairs<'a>(pattern: &'static LazyLock<Option<Regex>>, text: &'a str, needed: &str) -> Vec<(&'a str, &'a str)> {
     let Some(pattern) = text.contains(needed).then(|| pattern.as_ref()).flatten() else { return vec![] };
-    let group = |pair: &Captures<'a>, at| whole_characters(pair.get(at).map_or(b"".as_slice(), |found| found.as_bytes()));
+    let group = |pair: &Captures<'a>, at| complete_characters(pair.get(at).map_or(b"".as_slice(), |found| found.as_bytes()));
     pattern.captures_iter(text.as_bytes()).map(|pair| (group(&pair, 1), group(&pair, 2))).collect()
 }
 
@@ -65,13 +65,13 @@ fn assignments(text: &str, place: &str) {
     let (Some(pattern), mut at) = (&*ASSIGNMENT, 0) else { return };
     while let Some(assignment) = pattern.captures_at(text.as_bytes(), at) {
         let (end, bytes) = (assignment.get_match().end(), assignment[2].len());
-        let (name, value) = (whole_characters(&assignment[1]), whole_characters(&assignment[2]));
+        let (name, value) = (complete_characters(&assignment[1]), complete_characters(&assignment[2]));
         let last = name.rsplit('.').next().unwrap_or(name);
         let dotted = if place.is_empty() { name.to_owned() } else { format!("{place}.{name}") };
         // The value may itself be an assignment: `url=https://host/?token=…`.
         at = end - bytes;
         if value.starts_with(['{', '[']) && (is_place(last) || is_secret(&dotted)) {
-            let inside = bracketed(whole_characters(&text.as_bytes()[end - bytes..]));
+            let inside = bracketed(complete_characters(&text.as_bytes()[end - bytes..]));
             if is_place(last) {
                 assignments(&inside[1..], last);
             } else {
@@ -88,9 +88,9 @@ fn assignments(text: &str, place: &str) {
 }
 
 /// Returns the text without an incomplete last character.
-fn whole_characters(bytes: &[u8]) -> &str {
-    let whole = std::str::from_utf8(bytes).map_or_else(|error| error.valid_up_to(), str::len);
-    std::str::from_utf8(&bytes[..whole]).unwrap_or_default()
+fn complete_characters(bytes: &[u8]) -> &str {
+    let end = std::str::from_utf8(bytes).map_or_else(|error| error.valid_up_to(), str::len);
+    std::str::from_utf8(&bytes[..end]).unwrap_or_default()
 }
 
 /// Returns a text up to the bracket that closes its first one, or the end of the line.

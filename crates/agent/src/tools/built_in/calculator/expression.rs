@@ -3,17 +3,17 @@
 use super::number::{Number, Operator};
 
 /// The limit of an expression in bytes.
-const MOST_BYTES: usize = 1000;
+const MAX_BYTES: usize = 1000;
 /// The limit of nested parentheses, signs and powers, which use the stack.
-const MOST_DEPTH: usize = 100;
+const MAX_DEPTH: usize = 100;
 
 /// Computes an expression of `+ - * / // % **`, signs, parentheses and numbers; returns the value as text.
 ///
 /// # Errors
 /// One line about the part that cannot be parsed or computed.
 pub fn evaluate(expression: &str) -> Result<String, String> {
-    if expression.len() > MOST_BYTES {
-        return Err(format!("the expression has more than {MOST_BYTES} characters"));
+    if expression.len() > MAX_BYTES {
+        return Err(format!("the expression has more than {MAX_BYTES} characters"));
     }
     let mut reader = Reader { rest: expression, depth: 0 };
     let value = reader.sum()?;
@@ -79,8 +79,8 @@ impl Reader<'_> {
     /// Parses a signed value. A sign binds less tightly than a power: -2**2 is -4.
     fn signed(&mut self) -> Result<Number, String> {
         self.depth += 1;
-        if self.depth > MOST_DEPTH {
-            return Err(format!("the expression is nested more than {MOST_DEPTH} deep"));
+        if self.depth > MAX_DEPTH {
+            return Err(format!("the expression is nested more than {MAX_DEPTH} deep"));
         }
         let value = if self.take("-") {
             self.signed()?.negated()

@@ -5,7 +5,7 @@ use num_bigint::{BigInt, Sign};
 use burnish_util::python_value::float_text;
 
 /// The limit of an integer in bits: 10,000 decimal digits.
-const MOST_BITS: u64 = 33_219;
+const MAX_BITS: u64 = 33_219;
 
 /// A number with Python's semantics.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +51,7 @@ impl Number {
     /// A division by zero, or a result that is too large or not real.
     pub(super) fn apply(self, operator: Operator, right: Self) -> Result<Self, String> {
         match (self, right) {
-            (Int(left), Int(right)) => whole(left, operator, right),
+            (Int(left), Int(right)) => integer(left, operator, right),
             (left, right) => floats(left.to_float()?, operator, right.to_float()?),
         }
     }
@@ -82,14 +82,14 @@ fn division_by_zero() -> String {
 }
 
 fn bounded(number: BigInt) -> Result<Number, String> {
-    if number.bits() > MOST_BITS { Err(too_large()) } else { Ok(Int(number)) }
+    if number.bits() > MAX_BITS { Err(too_large()) } else { Ok(Int(number)) }
 }
 
 fn finite(number: f64) -> Result<Number, String> {
     if number.is_finite() { Ok(Float(number)) } else { Err("the result is too large for a decimal number".to_owned()) }
 }
 
-fn whole(left: BigInt, operator: Operator, right: BigInt) -> Result<Number, String> {
+fn integer(left: BigInt, operator: Operator, right: BigInt) -> Result<Number, String> {
     let is_zero = right == BigInt::ZERO;
     match operator {
         Operator::Add => bounded(left + right),
@@ -118,7 +118,7 @@ fn whole(left: BigInt, operator: Operator, right: BigInt) -> Result<Number, Stri
             1 => Ok(Int(if right.bit(0) { left } else { BigInt::from(1) })),
             bits => match u32::try_from(&right) {
                 // A power has at least (bits - 1) × exponent bits.
-                Ok(exponent) if (bits - 1).saturating_mul(exponent.into()) <= MOST_BITS => bounded(left.pow(exponent)),
+                Ok(exponent) if (bits - 1).saturating_mul(exponent.into()) <= MAX_BITS => bounded(left.pow(exponent)),
                 _ => Err(too_large()),
             },
         },
