@@ -18,7 +18,7 @@ use serde_json::Value;
 const ACCURACY: &str = "val-core/burnish/arithmetic/acc/mean@1";
 
 fn main() -> Result<()> {
-    // The settings are those of the command line. What is not set here is as in the built-in ppo_trainer.yaml.
+    // The settings are those of the command line. Other settings have the values of the built-in ppo_trainer.yaml.
     let settings = ["algorithm.adv_estimator=grpo", "trainer.total_training_steps=64", "trainer.experiment_name=from_rust"];
     let mut request = Request::built_in("ppo_trainer");
     request.overrides = settings.map(str::to_owned).into_iter().chain(std::env::args().skip(1)).collect();
@@ -29,7 +29,7 @@ fn main() -> Result<()> {
     let output = Output { progress: Progress::hidden(), log: LogFile::default() };
     setup::start(loaded, &output, Interrupt::default(), Ranks::alone())?.run()?;
 
-    // One row of metrics per step, with those of validation where a step was validated.
+    // One row of metrics per step, with validation metrics where the step was validated.
     for row in fs::read_to_string(metrics)?.lines() {
         let row: Value = serde_json::from_str(row)?;
         if let Some(accuracy) = row["data"][ACCURACY].as_f64() {

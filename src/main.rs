@@ -23,7 +23,7 @@ fn main() -> ExitCode {
         terminal::say(&format!("error: {message}\n"));
         return ExitCode::FAILURE;
     }
-    // First, because it may set an environment variable, which is only sound while there is one thread.
+    // This comes first, because it may set an environment variable, which is only sound while there is one thread.
     #[cfg(feature = "cuda")]
     burnish::model::cuda_paths::set_cuda_path();
     report_file_limit();

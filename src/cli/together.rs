@@ -25,7 +25,7 @@ pub(super) fn together(run: impl FnOnce(&Ranks, Interrupt) -> Result<(), CliErro
     let interrupt = Interrupt::default();
     interrupt.watch_user_signal().map_err(CliError::setup)?;
     let ranks = Ranks::new(open().map_err(|error| reported_once(CliError::setup(error)))?);
-    // `${now:…}` and the date of templates are those of rank 0.
+    // All ranks use `${now:…}` and the date of templates of rank 0.
     if let Some(moment) = ranks.gather(ranks.is_first().then(begun))[0] {
         begin_at(moment);
     }

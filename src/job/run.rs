@@ -96,8 +96,8 @@ impl<P: Pipeline> Run<P> {
                 metrics.extend(validation);
                 clock.report(&mut metrics);
             }
-            // Saving comes after the row is written, so a checkpoint never has a step whose row could be lost. The next row
-            // reports the time of saving.
+            // Saving comes after the row is written, so a checkpoint never has a step whose row could be lost. The time of saving
+            // is part of the next row.
             metrics.extend(save_time.take().map(|seconds: f64| ("timing_s/save_checkpoint", seconds)));
             self.pipeline.complete(&mut metrics);
             let (headline, throughput) = (self.pipeline.headline(&metrics), metrics.get("perf/throughput").unwrap_or(0.0));

@@ -184,7 +184,7 @@ pub(super) fn unused_options(config: &GenerationConfig, processes: ProcessKinds)
         (never_stops, "rollout.min_tokens", "rollout.ignore_eos is true, and nothing else stops a response"),
     ];
     let of_agents = of_conversations(&rollout.conversations()).into_iter();
-    // Their keys are those of training.
+    // Their keys are the keys of training.
     let of_agents = of_agents.filter_map(|(unused, key, why)| Some((unused, key.strip_prefix("actor_rollout_ref.")?, why)));
     own.into_iter().chain(of_processes.map(|((unused, why), key)| (unused, key, why))).chain(of_agents).collect()
 }

@@ -38,8 +38,8 @@ fn rows(value: &Value) -> Vec<Vec<f64>> {
 }
 
 fn close(label: &str, ours: f64, golden: f64, tolerance: f64) {
-    // In float32 a gradient may be the remainder of terms that cancel: each has an error of 2^−24, and discopop multiplies them
-    // by β/τ = 2, which is 1.2e-7.
+    // In float32, a gradient may be the small remainder of terms that cancel. Each term has an error of 2^−24, and discopop
+    // multiplies it by β/τ = 2, which gives 1.2e-7.
     let floor = if tolerance > 2e-6 { 2e-2 } else { 1e-6 };
     let same = ours == golden || ours.is_nan() && golden.is_nan() || (ours - golden).abs() <= tolerance * golden.abs().max(floor);
     assert!(same, "{label}: ours {ours}, golden {golden}");
@@ -113,7 +113,7 @@ fn golden_preference_losses_of_trls_dpo() {
             objective.losses.iter().for_each(|(loss, ..)| _ = checked.insert(loss.name));
             if result.get("error").is_some() {
                 // TRL crashes in the backward pass. The loss is the weight times the loss without weights: mean(w)·sft, and Σ
-                // w·loss for the others.
+                // w·loss for the other losses.
                 let w: Vec<f64> = pairs.iter().map(|pair| (pair[0].typicality + pair[1].typicality).exp()).collect();
                 let alone = |name: &str, pair: &[AnsweredPair]| {
                     let given = serde_json::json!({"loss_type": name});

@@ -287,7 +287,7 @@ fn misbehaviour_ends_the_call_and_nothing_else() {
         assert!(!failure.message.contains("<string>\", line 4"), "frames of the worker are left out: {failure}");
         assert_eq!(score(pool, "good").unwrap().score, Some(1.0), "after {program}");
     }
-    // Unusual signatures that are allowed.
+    // Unusual signatures that are accepted.
     let fine = [
         "print('{\"error\": 1}')",
         "os.write(1, b'{}\\n'); os.write(2, b'\\xff no end'); sys.__stdout__.write('x' * 100000)",

@@ -265,7 +265,7 @@ fn golden_length_penalties_match_verl_openrlhf_and_trl() {
             assert_close(name, values, &case[name], 1e-12);
         }
         assert_eq!(extras.len(), 2);
-        // A documented deviation: the others stop at the limit, where all give the same values.
+        // A documented deviation: the other systems stop at the limit, where all give the same values.
         let (before, factor) = (numbers(&case["scores"]), case["penalty_factor"].as_f64().unwrap());
         for (i, length) in numbers(&case["lengths"]).into_iter().enumerate() {
             let golden = |table: &str| case[table][i].as_f64().unwrap();

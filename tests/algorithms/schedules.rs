@@ -34,8 +34,8 @@ fn golden_schedules() {
             zero_indexed_step: case.get("zero_indexed_step").is_none_or(|value| value.as_bool().unwrap()),
             ..Schedule::new(kind, total_steps)
         };
-        // Beyond its end, which a run of verl never reaches, our cosine stays constant, while those of verl and transformers rise
-        // again.
+        // After the end of a schedule, which a run of verl never reaches, our cosine stays constant. The cosines of verl and
+        // transformers rise again.
         let end = match kind.name {
             "cosine" => total_steps.max(schedule.warmup_steps + 1) - usize::from(!schedule.zero_indexed_step),
             _ => usize::MAX,

@@ -28,7 +28,7 @@ fn masked_responses_count_in_means_over_responses() {
     let folder = tempfile::tempdir().unwrap();
     let options = [
         "trainer.total_training_steps=1",
-        // Advantages that do not cancel within a prompt's group, whose responses mostly have equal ends.
+        // Advantages that do not cancel within a prompt's group, although most of its responses end equally.
         "algorithm.adv_estimator=reinforce",
         "actor_rollout_ref.actor.ppo_mini_batch_size=8",
         "actor_rollout_ref.actor.loss_agg_mode=seq-mean-token-mean",

@@ -39,11 +39,11 @@ fn what_no_row_asks_for_is_an_error() {
         let all = [&[&*default], *settings].concat();
         let all: Vec<String> = all.iter().map(|setting| format!("actor_rollout_ref.rollout.{setting}")).collect();
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
-        // The rows' loop has nothing to call.
+        // The loop of the rows has no tools to call.
         let (code, messages) = run(&all);
         let parts = ["agent_name is tool_agent, which has nothing to call", "row 0", REMEDY, name];
         assert!(code == Some(2) && parts.iter().all(|part| messages.contains(part)), "{name}: {code:?} {messages}");
-        // It has something to call, and the other loop never runs.
+        // This loop has tools to call, and the other loop never runs.
         let (code, messages) = run(&[&all[..], &[TOOLS]].concat());
         let parts = [key, "no row asks for", "(tool_agent)", REMEDY];
         assert!(code == Some(2) && parts.iter().all(|part| messages.contains(part)), "{name}: {code:?} {messages}");

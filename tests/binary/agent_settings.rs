@@ -123,7 +123,7 @@ fn what_acts_is_seen_in_conversations_that_go_on() {
             let output = folder.path().join(format!("{name}{nth}.parquet"));
             let mut command =
                 trainer(&["generate", "rollout.prompt_length=200", "rollout.response_length=400", "reward.pass_env=[SAYS]"]);
-            // An end of a turn, so that special tokens take less room.
+            // The token that ends a turn, so that special tokens take less room.
             command.env("SAYS", "0123456789<|im_end|>abcdefghij");
             command.args([format!("data.path={}", rows.display()), format!("model.path={}", model.display())]);
             command.arg(format!("data.output_path={}", output.display())).arg(format!("rollout.agent.default_agent_loop={name}"));

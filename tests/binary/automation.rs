@@ -57,7 +57,7 @@ fn every_listing_prints_rows_with_its_keys() {
         ("self-check", (&["--folder", "."][..], 0)),
     ]);
     for listing in LISTINGS {
-        // Tests of downloads have a server.
+        // The tests of downloads have their own server.
         let Some((words, code)) = of.get(listing.command).filter(|_| listing.command != "fetch") else {
             assert_eq!(listing.command, "fetch", "a listing without a test");
             continue;

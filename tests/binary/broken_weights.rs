@@ -80,7 +80,7 @@ fn weights_that_an_update_broke_are_not_saved_and_remove_nothing() {
             }
             assert_eq!(steps(&at), ["global_step_1"], "{label}");
         }
-        // The remaining checkpoint is complete: the run resumes from it.
+        // The remaining checkpoint is complete, so the run resumes from it.
         succeed(run(pipeline, &at, settings, &["trainer.total_training_steps=2"]));
         assert_eq!(steps(&at), ["global_step_2"], "{pipeline}");
     }

@@ -129,7 +129,7 @@ fn a_signal_stops_an_answer() {
     std::thread::sleep(Duration::from_millis(1500));
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let output = child.wait_with_output().unwrap();
-    // A machine may be so fast that the answer has ended.
+    // On a fast machine, the answer may already have ended.
     let code = output.status.code();
     assert!([Some(3), Some(0)].contains(&code), "{code:?} {}", String::from_utf8_lossy(&output.stderr));
 }

@@ -15,7 +15,7 @@ pub fn trainer(args: &[&str]) -> Command {
     for name in ["VERL_FILE_LOGGER_PATH", "VERL_FILE_LOGGER_ROOT", "TENSORBOARD_DIR", "RUST_LOG"] {
         command.env_remove(name);
     }
-    // Names are looked up on the test's own server, or nowhere.
+    // Names are looked up on the test's own server or not at all.
     command.env("HF_HUB_OFFLINE", "1").env_remove("HF_ENDPOINT");
     command
 }

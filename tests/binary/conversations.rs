@@ -74,7 +74,7 @@ fn conversations_are_generated_and_scored() {
     let played = generate(&at("game.parquet"), &game);
     let score = conversation(&played[0])[0]["score"].as_f64().unwrap();
     assert_eq!(eval(&at("game.parquet"), &[]), json!({"test_score/unknown": score}));
-    // Without agents there are no messages.
+    // Without agents, the output has no messages.
     assert!(generate(&at("plain.parquet"), &[&rows])[0].get("messages").is_none());
 }
 
@@ -103,7 +103,7 @@ fn a_resumed_run_asks_nobody_twice() {
     };
     let calls = || std::fs::read_to_string(&counted).unwrap_or_default().lines().map(str::to_owned).collect::<Vec<_>>();
     let mut killed = command("4").spawn().unwrap();
-    // Waits until all calls of step 4 have returned except those that hang.
+    // Waits until all calls of step 4 have returned, except the calls that hang.
     let mut before = Vec::new();
     loop {
         assert_eq!(killed.try_wait().unwrap(), None, "no call hung");

@@ -63,7 +63,7 @@ fn scripts_of_other_libraries_are_read_without_running_them() {
         touch RAN\ndeepspeed --module \"${WORDS[@]}\" \"${ARGS[@]}\" $EXTRA\n";
     std::fs::write(at("sft.sh"), script).unwrap();
     let file = format!("@{}", at("sft.sh"));
-    // The placement of the end token differs, so the exit code is 1.
+    // The end token has another position, so the exit code is 1.
     let output = trainer(&["from-openrlhf", &file, "MODEL=data/arithmetic/model", "--", "3"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let (recipe, messages) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

@@ -89,9 +89,9 @@ fn every_way_of_distillation_learns_and_no_cut_changes_it() {
         assert!(found("distillation/loss") && found("distillation/loss_min") && found("distillation/loss_max"), "{mode}");
         assert_eq!(found("distillation/abs_loss"), ["k1", "k3"].contains(&mode));
         assert_eq!(found("distillation/overlap_ratio"), mode == "forward_kl_topk");
-        // The loss of a policy gradient is not a distance; the measure itself is.
+        // The loss of the policy gradient is not a distance, but the divergence itself is.
         let key = if mode == "k1" { "distillation/abs_loss" } else { "distillation/loss" };
-        // There are few samples, so only the mean of several steps falls.
+        // There are few samples, so only the mean over several steps falls.
         let mean =
             |steps: &[(u64, serde_json::Map<_, _>)]| steps.iter().map(|(_, row)| row[key].as_f64().unwrap()).sum::<f64>() / 4.0;
         let (first, last) = (mean(&whole[..4]), mean(&whole[8..]));

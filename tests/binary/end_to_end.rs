@@ -31,7 +31,7 @@ fn the_same_seed_gives_the_same_bytes_and_another_does_not() {
 fn killed_and_resumed_equals_never_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let options = [
-        // Enough steps that even a busy machine kills the run before its end.
+        // Enough steps that the kill comes before the end of the run, even on a busy machine.
         "trainer.total_training_steps=24",
         "trainer.save_freq=2",
         "trainer.max_actor_ckpt_to_keep=2",

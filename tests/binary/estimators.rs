@@ -104,7 +104,7 @@ fn scores_are_processed_by_a_file_before_anything_is_made_of_them() {
         assert_eq!(number(&nothing, name), number(&plain, name), "{name}");
     }
     assert!((number(&less, same[0]) + 1.0 - number(&plain, same[0])).abs() < 1e-6, "{less:?}");
-    // Of 32 responses, the right ones are kept with score 1, and the first of each of the 8 prompts with 3 more.
+    // Of 32 responses, the right ones are kept with score 1, and the first response to each of the 8 prompts gets 3 more.
     let some = run("some", &[processing]);
     let (left_out, right) = (number(&some, "reward/left_out_ratio"), 32.0 * number(&some, "reward/acc/mean"));
     let sum = number(&some, "critic/score/mean") * 32.0 * (1.0 - left_out);

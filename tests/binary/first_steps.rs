@@ -54,7 +54,7 @@ fn documented_conversions_train_in_an_empty_folder() {
     let script = write(folder, "grpo.sh", script.trim_start_matches("cat grpo.sh\n"));
     let (trl, openrlhf) =
         (documented("from-trl.md", "$ trainer from-trl '"), documented("from-openrlhf.md", "$ trainer from-openrlhf '"));
-    // What a machine without a network and without packages cannot have: the command's settings, and the local ones.
+    // The settings that need a network or packages, and the local settings to use instead.
     for (command, text, settings) in [
         (
             "from-trl",

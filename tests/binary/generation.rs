@@ -36,7 +36,7 @@ fn generated_responses_are_reproducible_and_score_as_they_should() {
     assert_ne!(responses(&at("a.parquet")), responses(&at("c.parquet")));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "temporary files are left");
 
-    // Compared with the input rows: only the responses were added, and the score counts those equal to the ground truth.
+    // Compared with the input rows, only the responses were added. The score counts the responses that equal the ground truth.
     let columns = ["data_source", "prompt", "ability", "reward_model", "extra_info"];
     let plain = read_rows(&["data/arithmetic/test.parquet".into()], &columns, &[]).unwrap();
     let with = read_rows(&[at("a.parquet")], &columns, &[]).unwrap();
@@ -51,7 +51,7 @@ fn generated_responses_are_reproducible_and_score_as_they_should() {
     let printed: Value = serde_json::from_slice(&succeed(eval(&at("a.parquet"))).stdout).unwrap();
     assert_eq!(printed, json!({"test_score/burnish/arithmetic": expected}));
 
-    // With their scores they make pairs: one for each prompt with a right and a wrong response.
+    // The scored responses make pairs: one for each prompt with a correct and a wrong response.
     let mut scored = eval(&at("a.parquet"));
     scored.arg(format!("data.output_path={}", at("scored.parquet").display()));
     succeed(scored);

@@ -51,11 +51,11 @@ fn no_option_keeps_an_answer_without_a_client() {
                 (body.to_string(), "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer s3cret");
             let mut client = TcpStream::connect(address).unwrap();
             write!(client, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
-            // It leaves while its sequences wait, or are sampled.
+            // The client leaves while its sequences wait or are sampled.
             sleep(Duration::from_millis(20));
         }
     }
-    // This would take hours if only one of them stayed.
+    // This would take hours if any of them continued.
     let deadline = Instant::now() + Duration::from_secs(120);
     while waiting() > 0 {
         assert!(Instant::now() < deadline, "{} sequences are left", waiting());

@@ -225,7 +225,7 @@ fn a_template_or_a_tokenizer_that_would_take_everything_is_named() {
         ("growth", models.with("growth", "tokenizer.json", bomb), &["growth/tokenizer.json", "normalizer", "times as long"]),
         ("cut", format!("actor_rollout_ref.model.path={}", cut.parent().unwrap().display()), &["cut/tokenizer.json", "damaged"]),
     ];
-    // A value nested that deeply may fail, but the stack holds it.
+    // A value nested this deeply may be refused, but must not overflow the stack.
     cases.push(("nested", template("nested", format!("{nested}{{{{ n.x }}}}")), &["data.train_files", "row"]));
     refused(cases.into_iter().map(|(name, model, expected)| (name, rl(&[model, "--dry-run".to_owned()]), expected)).collect());
 }

@@ -80,7 +80,7 @@ fn malformed_requests_are_refused_and_closed() {
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")) && closed, "{name}: {answer:?}, closed: {closed}");
         assert_eq!(answer.matches("\nHTTP/1.1 ").count(), 0, "{name}: the rest is not a second request: {answer}");
     }
-    // If a request states its end in two ways, chunks count, and the rest is not read as another request.
+    // If a request states its length in two ways, the chunks count, and the rest is not read as another request.
     let both = request("POST /get_reward", &format!("{host}Content-Length: 3\r\nTransfer-Encoding: chunked\r\n"), &chunked);
     let (answer, closed) = talk(&server.address, &[both, post("", BODY)].concat());
     assert!(answer.matches("HTTP/1.1 200 OK").count() == 1 && closed, "{answer}");

@@ -54,7 +54,7 @@ fn a_run_from_names_is_the_run_from_folders_and_needs_no_hub_twice() {
     let (at, home) = (|name: &str| folder.path().join(name), folder.path().join("home"));
     succeed(small_run(&at("folders"), &["trainer.total_training_steps=1"]));
 
-    // The plan needs no weights.
+    // The dry run needs no weights.
     let mut plan = small_run(&at("plan"), &[NAMES, &["--dry-run"]].concat());
     on_hub(&mut plan, &server, &home);
     let messages = succeed(plan);
@@ -77,7 +77,7 @@ fn a_run_from_names_is_the_run_from_folders_and_needs_no_hub_twice() {
     }
     assert!(requests.iter().any(|request| request.at_cdn));
 
-    // Only the cache: no requests, whether they are allowed or not.
+    // Only the cache is used: no requests are sent, whether they are allowed or not.
     for (name, offline) in [("online", "0"), ("offline", "1")] {
         let mut again = small_run(&at(name), NAMES);
         on_hub(&mut again, &server, &home);
@@ -208,7 +208,7 @@ fn downloads_survive_what_goes_wrong_and_nothing_wrong_is_kept() {
     }
     assert_eq!(server.requests().iter().filter(|request| request.at_cdn).count(), 1);
 
-    // Cached files are used, even if the branch has moved, unless the newest is asked for.
+    // Cached files are used even if the branch has moved, unless the newest revision is requested.
     let config = fs::read(repository().join("data/arithmetic/model/config.json")).unwrap();
     let newer = server.put(MODEL, &[("config.json", &config), ("model.safetensors", &weights), ("tokenizer.json", b"{}")]);
     server.name(MODEL, "v1", &commit);
@@ -354,7 +354,7 @@ fn huggingface_hub_and_the_trainer_share_a_cache() {
     let file = "from huggingface_hub import hf_hub_download as d; print(d('burnish/sums', \
                 'data/test-00000-of-00001.parquet', repo_type='dataset', local_files_only=True))";
     assert_eq!(Path::new(&run(&ours, file, "1")), Path::new(fetched.lines().nth(1).unwrap()));
-    // Online it only adds files that this program did not need.
+    // Online, the Hub's client only adds files that this program did not need.
     server.requests();
     let rest = "from huggingface_hub import snapshot_download as s; print(s('burnish/tiny', ignore_patterns=['*.md', '*.bin', 'onnx/*']))";
     assert_eq!(run(&ours, rest, "0"), snapshot(&ours));

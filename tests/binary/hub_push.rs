@@ -146,7 +146,7 @@ fn a_push_that_cannot_be_says_why() {
     let public = ["export", &checkpoint, "--output", &exported, "--push-to-hub", "org/public"];
     succeed_at(&server, folder.path(), &public);
     let refused = |name: &str, more: &[&str], variables: &[(&str, &str)]| {
-        // New content each time, so that every path is followed to its end.
+        // Each file has new content, so that every path is followed to its end.
         server.store().objects.clear();
         let args = [&["export", exported.as_str(), "--push-to-hub", name], more].concat();
         let mut command = at(&server, folder.path(), &args);

@@ -120,7 +120,7 @@ fn what_has_no_effect_is_said_wherever_it_is_read() {
     let notes = |args: &[&str]| {
         let output = trainer(&[&["config"], args].concat()).output().unwrap();
         assert!(!stdout(&output).is_empty(), "{args:?}\n{}", stderr(&output));
-        // The line about the recipe of the built-in task is in one of the commands only.
+        // Only one of the commands has the line about the recipe of the built-in task.
         stderr(&output).lines().filter(|line| !line.contains("no model or data named")).map(|line| format!("{line}\n")).collect()
     };
     let shown: String = notes(&["show", ignored, &renamed]);

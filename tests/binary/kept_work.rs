@@ -17,7 +17,7 @@ const ONE_KEPT: &[&str] = &[
     "trainer.max_actor_ckpt_to_keep=1",
     "trainer.val_before_train=false",
     "trainer.metric_for_best_model=val-core/burnish/arithmetic/acc/mean@1",
-    // An untrained model solves nothing: the first step is the best.
+    // An untrained model solves nothing, so the first step is the best.
     "trainer.greater_is_better=false",
 ];
 const SHORT: &[&str] = &["trainer.val_before_train=false", "trainer.test_freq=-1", "data.val_max_samples=8"];
@@ -83,7 +83,7 @@ fn a_resume_keeps_the_best_checkpoint_whatever_has_changed() {
             assert!(!message.contains(&format!("changed since the checkpoint: {ignored}")), "{message}");
         }
     }
-    // The comparison resumes where nothing of it has changed.
+    // The comparison resumes if its inputs are unchanged.
     for name in ["none", "ignored"] {
         assert_eq!(fs::read_to_string(folder.path().join(name).join("best_checkpointed_iteration.txt")).unwrap(), best, "{name}");
     }
@@ -213,7 +213,7 @@ fn a_new_run_replaces_nothing_of_another_one() {
     }
     assert!(files(&bare) == before, "the first run has changed");
 
-    // Checkpoints of another run stay, even if this one keeps few.
+    // Checkpoints of another run remain, even if this run keeps few.
     let saved = at("saved");
     succeed(command(&saved, &["trainer.save_freq=1", &steps(2)]));
     let before = files(&saved);
@@ -256,7 +256,7 @@ fn other_settings_are_another_run_and_more_steps_continue_a_run() {
         assert!(at(name).join("global_step_1").is_dir(), "the last step of {name} is not saved");
     }
     let before: Vec<_> = estimators.iter().map(|(_, name)| files(&at(name))).collect();
-    // Each of the same commands finds its own run complete; settings of the output alone do not make another run.
+    // Repeating a command finds its own run complete; settings that only change the output do not make a new run.
     for (estimator, _) in estimators {
         assert!(messages(&succeed(command(estimator, &["trainer.log_completions=0"]))).contains("all 1 steps are done"));
     }
@@ -274,13 +274,13 @@ fn other_settings_are_another_run_and_more_steps_continue_a_run() {
 fn the_best_and_the_last_step_are_saved() {
     let folder = tempfile::tempdir().unwrap();
     let run = folder.path().join("run");
-    // An untrained model solves nothing, and the length of its responses is anything: the metric decides what is best.
+    // An untrained model solves nothing, and its responses have arbitrary lengths, so the metric decides which step is best.
     let settings = ["trainer.test_freq=1", "trainer.metric_for_best_model=val-aux/num_turns/max", &steps(4)];
     succeed(small_run(&run, &[&settings[..], &["trainer.val_before_train=false", "data.val_max_samples=8"]].concat()));
     let saved = |step: u64| run.join(format!("global_step_{step}")).is_dir();
     let best: u64 = fs::read_to_string(run.join("best_checkpointed_iteration.txt")).unwrap().parse().unwrap();
     assert_eq!([1, 2, 3, 4].map(saved), [1, 2, 3, 4].map(|step| step == best || step == 4));
-    // One line says what the checkpoints take.
+    // One line names the size of the checkpoints.
     let dry = trainer(&["--config", "ppo_trainer.yaml", "--dry-run"]).output().unwrap();
     let report = String::from_utf8_lossy(&dry.stdout).into_owned();
     assert!(report.contains("MiB each; the last and the best stay = "), "{report}");

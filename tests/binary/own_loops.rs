@@ -37,7 +37,7 @@ fn calculator(folder: &Path, agent: &str, more: &[&str]) -> Command {
         "data.train_batch_size=8",
         "actor_rollout_ref.rollout.n=4",
         "actor_rollout_ref.actor.ppo_mini_batch_size=4",
-        // A gradient for any scores.
+        // The gradient is nonzero for any scores.
         "actor_rollout_ref.actor.entropy_coeff=0.01",
         "trainer.total_training_steps=2",
         "trainer.test_freq=2",

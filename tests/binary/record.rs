@@ -151,7 +151,7 @@ fn a_run_that_is_killed_leaves_its_phase_and_keeps_its_name() {
     let log = fs::read_to_string(folder.path().join("trainer.log")).unwrap();
     assert_eq!(log.matches("each step: ").count(), 2, "both processes write the log:\n{log}");
 
-    // The time between the two processes is not part of the run's time.
+    // The time between the two processes does not count as time of the run.
     let number = |info: &Value, key: &str| info[key].as_f64().unwrap_or_else(|| panic!("{key}: {info}"));
     assert_eq!(number(&after, "worked_before"), number(&phase, "time") - number(&before, "started"));
     let took = number(&after, "worked_before") + number(&after, "ended") - number(&after, "process_started");
@@ -198,7 +198,7 @@ fn a_run_is_told_of_from_elsewhere() {
     tell(&["report"]);
     assert!(fs::read_to_string(run.join("report.html")).unwrap().contains("\"actor/grad_norm\":["));
 
-    // Without them the rest is shown, with a message that they are missing.
+    // Without these files the rest is shown, with a message that they are missing.
     fs::remove_dir_all(here.join("logs")).unwrap();
     let mut report = trainer(&["report"]);
     report.arg(&run);

@@ -130,7 +130,7 @@ fn damage_costs_one_checkpoint_and_no_correctness() {
 fn settings_may_change_where_the_checkpoint_still_means_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let run = undisturbed(folder.path());
-    // Without the checkpoint, other settings are those of a new run.
+    // Without the checkpoint, other settings mean a new run.
     let from = format!("trainer.resume_from_path={}", run.join("global_step_3").display());
     let resume = ["trainer.total_training_steps=4", "trainer.resume_mode=resume_path", &from];
     let go_on = |more: &[&str]| small_run(&run, &[SAVED, &resume, more].concat());
@@ -183,7 +183,8 @@ fn the_best_checkpoint_stays_and_is_remembered() {
     let metric = "val-core/burnish/arithmetic/acc/mean@1";
     let of = |metric: &str| format!("trainer.metric_for_best_model={metric}");
     let best = of(metric);
-    // Smaller is better here, so that the first is the best: an untrained model solves nothing, and equal values change nothing.
+    // Smaller is better for this metric, so the first step is the best: an untrained model solves nothing, and an equal value
+    // does not replace the best.
     let options = |steps: &'static str| {
         let keep = ["trainer.test_freq=1", "trainer.greater_is_better=false", "trainer.max_actor_ckpt_to_keep=1"];
         [SAVED, &keep, &[steps]].concat()
@@ -208,7 +209,7 @@ fn the_best_checkpoint_stays_and_is_remembered() {
     assert!(weights(&output) == weights(&run.join(format!("global_step_{expected}/actor/huggingface"))));
     assert!(fails(export(folder.path()), 2).contains("names no best checkpoint"));
 
-    // If validation measures something else, the earlier best value is not comparable.
+    // If validation measures another metric, the earlier best value is not comparable.
     for (steps, change, messages) in [
         ("trainer.total_training_steps=6", "data.val_max_samples=16", "the validation prompts have changed"),
         ("trainer.total_training_steps=7", "actor_rollout_ref.rollout.val_kwargs.n=2", "val_kwargs.n: 1 -> 2"),
@@ -236,7 +237,7 @@ fn the_best_checkpoint_stays_and_is_remembered() {
 #[test]
 fn numbers_that_are_not_finite_are_named_and_dumped_or_left_out() {
     let folder = tempfile::tempdir().unwrap();
-    // A weight beyond f32 makes every correct response's score infinite, and leaves a wrong one's at 0.
+    // A weight beyond f32 makes the score of every correct response infinite, and leaves that of a wrong one at 0.
     let infinite = ["trainer.total_training_steps=2", "trainer.val_before_train=false", "reward_model.reward_weights=[1e300]"];
     let run = folder.path().join("error");
     let message = fails(small_run(&run, &infinite), 1);

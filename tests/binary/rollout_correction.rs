@@ -24,7 +24,7 @@ fn filters_are_seen_by_what_compares_generation_and_training() {
     let difference =
         |name: &str, more: &[&str]| measured(name, "training/rollout_probs_diff_mean", &[&report[..], more].concat());
     assert!(difference("same", &[]) < 1e-5 && difference("different", &[top_p]) > 0.01);
-    // Before its first update the policy equals its reference, for any filter of responses.
+    // Before its first update, the policy equals its reference, for every filter of responses.
     let reward_kl = ["algorithm.use_kl_in_reward=true", hot, top_p];
     assert!(measured("kl", "actor/reward_kl_penalty", &reward_kl).abs() < 1e-5);
 }

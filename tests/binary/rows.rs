@@ -461,7 +461,7 @@ fn an_output_never_replaces_its_input() {
     assert_eq!(done.status.code(), Some(2), "{}", stderr(&done));
     assert!(stderr(&done).contains("they are the same file"), "{}", stderr(&done));
     assert_eq!(fs::read(&name).unwrap(), before);
-    // A run does not overwrite its prompts with its responses.
+    // A run refuses to overwrite its prompts with its responses.
     let rl = &STAGES[0];
     let prompts: Vec<Value> = (0..4).map(|_| (rl.row)("user")).collect();
     fs::create_dir_all(place.path("dump")).unwrap();

@@ -127,7 +127,7 @@ fn change(folder: &Path, variant: &str) {
 #[test]
 fn a_second_model_of_other_tokens_is_refused_or_reads_its_own() {
     let folder = tempfile::tempdir().unwrap();
-    // An adapter with the tokenizer in its folder, as PEFT's users save it.
+    // An adapter with the tokenizer in its folder, which is how users of PEFT save it.
     let run = folder.path().join("run");
     let mut sft = trainer(&["sft", "model.lora_rank=2", "trainer.total_training_steps=1", "data.train_max_samples=8"]);
     sft.args(["data.train_batch_size=4", "data.val_files=null", "trainer.logger=[file]"]);
@@ -170,7 +170,8 @@ fn a_second_model_of_other_tokens_is_refused_or_reads_its_own() {
                 messages.contains("token") && (messages.contains(key) || messages.contains(&second.display().to_string()));
             match (variant, rule) {
                 ("same", _) | (_, Rule::Own) => assert_eq!(code, Some(0), "{label}: {messages}"),
-                // More tokens, the others unchanged: read correctly, unless the two are compared token by token.
+                // Additional tokens, the others unchanged: the rows are read correctly unless the two tokenizers are compared
+                // token by token.
                 ("larger", Rule::Refused) => {
                     assert!(code == Some(0) || code == Some(2) && is_named, "{label}: {code:?} {messages}")
                 }

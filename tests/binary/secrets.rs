@@ -34,7 +34,7 @@ const SECRETS: [&str; 10] = [
 fn a_run_tells_nobody_its_secrets_and_goes_on_without_saving_them() {
     let folder = tempfile::tempdir().unwrap();
     let reward = folder.path().join("reward.py");
-    // The function prints its arguments, and fails at the second step.
+    // The function prints its arguments, and raises an error at the second step.
     let code = "import os\ndef compute_score(data_source, solution_str, ground_truth, extra_info=None, **given):\n    \
                 print(given)\n    if os.path.exists(given['since']):\n        raise ValueError(given)\n    return 1.0\n";
     fs::write(&reward, code).unwrap();
@@ -87,7 +87,7 @@ fn a_run_tells_nobody_its_secrets_and_goes_on_without_saving_them() {
     for line in ["api_key: '***'", "token: '${oc.env:MY_SERVICE}'", "again: '${oc.env:MY_SERVICE}'", "home: '/tmp/x'"] {
         assert!(saved.contains(line) || saved.contains(&line.replace('\'', "")), "{line} is not in {saved}");
     }
-    // The same command resumes without a word about changes, and finishes once the reward does not fail.
+    // The same command resumes without reporting changes, and finishes once the reward no longer fails.
     fs::write(&reward, code.replace("os.path.exists(given['since'])", "False")).unwrap();
     let output = command(&[]).output().unwrap();
     let message = String::from_utf8(output.stderr).unwrap();
@@ -136,7 +136,7 @@ fn conversions_hide_secrets_wherever_a_command_has_them() {
     for (name, command, text) in scripts {
         fs::write(at(name), &text).unwrap();
         let file = format!("@{}", at(name));
-        // The same command in quotes, where a shell has no variables to read.
+        // The same command in quotes, in which a shell replaces no variables.
         let forms = if text.contains('$') || name.ends_with("yaml") { vec![&file] } else { vec![&file, &text] };
         for form in forms {
             let mut args = vec![command, form.as_str()];

@@ -139,7 +139,7 @@ fn conversations_become_rows_of_messages() {
     stage(&["dpo"], &pairs);
     stage(&["rm"], &pairs);
 
-    // The file itself: each conversation is an example.
+    // The file itself is read: each conversation is an example.
     let messages = SftColumns::Messages { messages_key: "messages".into() };
     let printed: Vec<Value> = rows(&scored).iter().flat_map(|row| list(&row["messages"]).to_vec()).collect();
     let expected = printed.iter().map(|text| {

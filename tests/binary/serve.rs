@@ -63,7 +63,7 @@ fn a_conversation_is_kept_token_by_token() {
     let choice = &first["choices"][0];
     let ids = choice["token_ids"].as_array().unwrap();
     assert_eq!(choice["logprobs"]["token_logprobs"].as_array().unwrap().len(), ids.len());
-    // A request alone, among others, and streamed gets the same tokens.
+    // A request gets the same tokens alone, among others, and streamed.
     let again = server
         .json("/completions", &json!({"prompt": ["1+2=", "3+4="], "n": 2, "max_tokens": 4, "seed": 7, "return_token_ids": true}));
     assert_eq!(again["choices"][0]["token_ids"], choice["token_ids"]);

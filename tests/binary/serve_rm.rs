@@ -191,7 +191,7 @@ fn a_stop_answers_what_comes_soon_and_ends_within_a_second() {
     let mut never = begin(body.len(), &body[..9]);
     let many = json!({"query": vec!["1+1=2<eos>".repeat(6); 100_000]}).to_string();
     let mut long = begin(many.len(), &many);
-    // Connections are accepted in order, so this reply means that the server has all of them.
+    // Connections are accepted in order, so this reply means that the server has accepted all of them.
     server.health();
     thread::sleep(Duration::from_millis(500));
     let start = Instant::now();
@@ -266,7 +266,7 @@ fn a_run_by_a_server_is_the_run_with_the_model() {
     let weights = |name: &str| std::fs::read(at(name).join("global_step_3/actor/huggingface/model.safetensors")).unwrap();
     let model = format!("reward_model.model.path={MODEL}");
     let by_model = ["reward_model.enable=true", model.as_str(), "reward_model.model.input_tokenizer=null"];
-    // The other run has two parts as well, because the length of a run decides its learning rates.
+    // The other run also has two parts, because the learning rates depend on the length of a run.
     assert!(run("model", &[&by_model[..], &["trainer.total_training_steps=2"]].concat()).status.success());
     assert!(run("model", &by_model).status.success());
     let server = Server::start(&["--port", "0"]);

@@ -121,7 +121,7 @@ impl Runs<'_> {
         let mut command = trainer(&[]);
         command.args(&self.spec.command).args(["--config", &self.spec.config]).args(overrides.iter().map(|o| here(o)));
         command.arg(format!("{}={}{}", self.spec.folder.0, folder.display(), self.spec.folder.1));
-        // One run per core at the same time.
+        // As many runs as cores at the same time.
         command.env("RAYON_NUM_THREADS", "1");
         command
     }

@@ -74,7 +74,7 @@ fn saves_and_ends(child: Child, run: &Path, label: &str) {
 fn every_pipeline_saves_at_every_signal_that_asks() {
     for (i, signal) in ASK.into_iter().enumerate() {
         let folder = tempfile::tempdir().unwrap();
-        // All signals reach the same code: each signal has two pipelines, and all pipelines are covered.
+        // All signals run the same code: each signal is tested with two pipelines, and every pipeline is tested.
         for (name, command) in pipelines(folder.path()).into_iter().enumerate().filter(|(j, _)| (i + j) % 5 < 2).map(|(_, p)| p) {
             let run = folder.path().join(name);
             let child = started(&[], &command, &run);
@@ -99,7 +99,7 @@ fn signals_that_come_together_lose_nothing() {
 fn what_is_ignored_stays_ignored_and_other_signals_end_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let (_, run) = pipelines(folder.path()).swap_remove(1);
-    // Starts it like nohup.
+    // Starts the program as nohup does.
     let nohup = ["sh", "-c", "trap '' HUP; exec \"$0\" \"$@\""];
     let folder = folder.path().join("sft");
     let mut child = started(&nohup, &run, &folder);

@@ -123,7 +123,7 @@ fn init_writes_a_recipe_that_runs() {
     };
     let (copy, recipe) = copied("gsm8k/rloo");
     assert_eq!(copy, recipe);
-    // A copy includes another recipe of the folder by its whole name.
+    // A copy includes another recipe of the folder by its full name.
     let (copy, recipe) = copied("gsm8k/grpo");
     assert_eq!(copy, recipe.replace("  - rloo\n", "  - /gsm8k/rloo@_global_\n"));
     let (code, text) = tell(&["init", "arithmetic/dpo", "--model", MODEL, "--output", &path("x.yaml")]);

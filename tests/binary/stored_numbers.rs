@@ -71,7 +71,7 @@ fn log_probabilities_that_cannot_be_are_refused() {
     for (i, (change, sum, messages)) in cases.into_iter().enumerate() {
         set(change, sum);
         refused(stage("dpo", &second, &[&key]), "ref.log_prob_path", messages);
-        // The file in the folder of a run is computed again.
+        // If the file is in the folder of a run, it is computed again.
         let again = folder.path().join(format!("again-{i}"));
         std::fs::create_dir(&again).unwrap();
         std::fs::copy(&file, again.join(name)).unwrap();

@@ -295,7 +295,7 @@ fn check(label: &str, folder: &Path, case: &Case, ends: &mut BTreeSet<String>) {
     assert_eq!(trl.len(), usize::from(!conversations.is_empty()), "{label}");
     if let Some(trl) = trl.first() {
         assert_eq!(list(&trl["completions"]), completions, "{label}");
-        // Like in TRL, with the environment's addition to the last message.
+        // As in TRL, the environment's text is added to the last message.
         let added = if case.name == "an environment" { "!" } else { "" };
         for (given, read) in list(&trl["prompts"]).iter().zip(prompts) {
             assert!(given.to_string().contains(&format!("{added}\"}}")), "{label}: {given}");

@@ -18,7 +18,7 @@ fn the_number_of_processes_that_is_written_is_that_of_those_started() {
     let fits = |overrides: &[&str], started| loaded(overrides).started_as(started).is_ok();
     assert!(fits(&[], 3) && fits(&[nodes, each], 8) && fits(&[each], 8) && fits(&[nodes], 6));
     assert!(fits(&["trainer.n_gpus_per_node=${trainer.nnodes}", nodes], 4));
-    // Alone they are reported, and cause no error.
+    // Without other keys, they are reported and cause no error.
     assert_eq!(keys(&loaded(&[nodes, each]).started_as(1).unwrap()), ["trainer.nnodes", "trainer.n_gpus_per_node"]);
     assert!(keys(&loaded(&[nodes, each]).started_as(8).unwrap()).is_empty());
     for (overrides, started) in

@@ -229,7 +229,7 @@ fn every_range_is_what_is_checked() {
                     Some(value) => problems(key, value, schema).is_empty(),
                     None => lists_infinity(schema["description"].as_str().unwrap(), &written),
                 };
-                // Where an item has the wrong type, the problem is the item's.
+                // If an item has the wrong type, the problem names the item.
                 let is_here = |at: &str| at == key || at.strip_prefix(key.as_str()).is_some_and(|rest| rest.starts_with('.'));
                 let is_bound = |message: &str| message.contains("must ") && !message.contains("low below high");
                 let wrong = found.iter().find(|problem| is_here(&problem.key) && is_bound(&problem.message));

@@ -26,7 +26,7 @@ fn check(command: impl Fn(&Path) -> Command) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    // All in one folder, because its name is in the checkpoint.
+    // All runs use the same folder, because its name is in the checkpoint.
     let run = folder.path().join("run");
     let after = |command: Command| {
         succeed(command);

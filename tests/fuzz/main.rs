@@ -95,7 +95,7 @@ targets! {
 #[test]
 fn words_may_be_repeated() {
     const LENGTH: usize = 1 << 20;
-    // The number of seeds: all if each is another form of the grammar.
+    // The number of seeds: all, if each seed is a different form of the grammar.
     let targets = [
         (settings::interpolations(), usize::MAX),
         (settings::overrides(), usize::MAX),

@@ -34,7 +34,7 @@ fn write_run(dir: &Path, experiment: &str, rate: f64) {
             "score": 1.0, "advantage": 0.5, "ground_truth": "7", "data_source": "arithmetic", "components": {"exact": 1.0},
             "finish": "stop", "tokens": [i.to_string(), "</script>", "\n"], "log_probs": [-0.1, -2.0, -0.5], "advantages": [0.5, 0.5, -0.5]})
     };
-    // The last ones are conversations, where a tool wrote the second token.
+    // The last samples are conversations, in which a tool wrote the second token.
     let conversation = |mut sample: Value| {
         let call = json!({"type": "function", "function": {"name": "add <b>", "arguments": {"a": 3, "b": 4}}});
         sample["messages"] = json!([{"role": "user", "content": "3 + 4 = <b>"}, {"role": "assistant", "content": "", "tool_calls": [call]},

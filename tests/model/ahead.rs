@@ -39,7 +39,7 @@ fn model(family: &str, device: &Device) -> CausalLm {
 fn steps_that_run_ahead_draw_what_the_cpu_draws() {
     let Some(device) = named_device("steps_that_run_ahead_draw_what_the_cpu_draws") else { return };
     let plain = Sampling { max_tokens: 20, ..Sampling::PLAIN };
-    // Rows reused by the next sequence, steps that do not run ahead at first, and filters.
+    // Rows that the next sequence reuses, steps without look-ahead at first, and filters.
     let cases = [
         (12, plain),
         (5, plain),

@@ -72,7 +72,7 @@ fn bfloat16_loses_no_more_than_in_torch() {
             let error = mean_difference(&narrow.log_prob, &stats.log_prob);
             assert!(error > 0.0, "{name}: nothing was computed in bfloat16");
             assert!(error < 1.25 * log_prob_error, "{name}: log-probabilities are off by {error} on average");
-            // The reference computes bitwise equal matmuls.
+            // The reference computes its matmuls in the same way, to the last bit.
             assert!(checkpointing || narrow.full_kl.iter().all(|&kl| kl == 0.0), "{name}: {:?}", narrow.full_kl);
             let entropy = mean_difference(&narrow.entropy, &stats.entropy);
             assert!(entropy < log_prob_error, "{name}: entropies are off by {entropy} on average");

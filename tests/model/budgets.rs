@@ -186,7 +186,7 @@ fn decoding(device: &Device, over: &mut Over) {
         over.hold("blocking reads of a decode step", step.reads as u64);
     }
     let launches: Vec<u64> = steps.iter().map(Counts::launches).collect();
-    // Every upload is allocated first: with the number of keys only the block table grows.
+    // Every upload is allocated first, so only the block table grows with the number of keys.
     for (rows, (short, long)) in [(ROWS[0], (&steps[0], &steps[2])), (ROWS[1], (&steps[1], &steps[3]))] {
         let table = 8 * rows * (KEYS[1] - KEYS[0]).div_ceil(16);
         let max = short.bytes + table as i64 + short.bytes / 100;

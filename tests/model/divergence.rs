@@ -113,8 +113,7 @@ fn golden_generalised_jensen_shannon() {
                 }
                 if result["grad_student"].is_array() {
                     let d: Vec<f64> = d.iter().map(|d| d / temperature).collect();
-                    // A gradient is p times (log-ratio − divergence), and in f32 both terms are of another size than the
-                    // gradient.
+                    // A gradient is p times (log-ratio − divergence), and in f32 both terms may be much larger than the gradient.
                     let tolerance = if dtype == FloatDType::F32 { 1e-5 } else { 1e-6 };
                     near(&format!("{what}, gradient"), &d, &rows(&result["grad_student"]).concat(), tolerance);
                 }
@@ -140,7 +139,7 @@ fn golden_cross_entropy_of_openrlhf() {
             let of_teacher = head_stats(y.head(), &vec![0; labels.len()], None).tokens.entropy;
             let kl = weighted(&forward.full_kl, &weights_of_rows) + weighted(&of_teacher, &weights_of_rows);
             near("forward divergence and entropy", &[kl], &[golden["kd_loss"].as_f64().unwrap()], 1e-6);
-            // The likelihood is of the next label, and the loss of training a mixture of both.
+            // The likelihood is that of the next label, and the loss is that of training a mixture of both.
             let next = next_labels(&golden["labels"]);
             let count = next.iter().filter(|&&label| label >= 0).count() as f64;
             let weights: Vec<f64> = next.iter().map(|&label| if label < 0 { 0.0 } else { 1.0 / count }).collect();
@@ -187,7 +186,7 @@ fn rows_of_ids(x: &Value) -> Vec<u32> {
 /// all tokens equals the teacher itself.
 #[test]
 fn both_bodies_agree_with_plain_autodiff() {
-    // On the CPU, which has both bodies.
+    // The CPU has both implementations.
     let (dev, plain) = (plain::device(), Device::flex());
     let (n, h, h_teacher, v) = (1037, 24, 17, 2301);
     let [hidden, w] = [[n, h], [v, h]].map(|shape| (rnd(shape, &dev) * 0.3).require_grad());
@@ -250,7 +249,7 @@ fn both_bodies_agree_with_plain_autodiff() {
                 near(&format!("{label} d w"), &host(dw), &host(d_w.clone()), 1e-5);
             }
         }
-        // The other body finds the same tokens.
+        // The other implementation finds the same tokens.
         let [hid, wt] = [&hidden_teacher, &w_teacher].map(|x| x.clone().cast(FloatDType::F64));
         let other = head_top_k(Head { hidden: &hid, w: &wt, softcap: None }, k);
         near("log-probabilities of the teacher", &wide(&teacher.log_probs), &wide(&other.log_probs), 1e-5);

@@ -198,10 +198,11 @@ fn gradients_of_the_divergence_agree_with_plain_autodiff() {
         packed.push(seq, &[]);
         model.hidden(embedded, &packed.into()).narrow(0, prompt.len() - 1, response.len())
     };
-    // The head in f64 on the CPU, and the trunk in its own dtype. In the gradient of the bias of queries almost equal values
-    // cancel: its error is about ten times that of the hidden states. Plain operations in f32 were up to 2e-5 off there on
-    // lavapipe, depending on the chosen matmul of burn. Ours, 1e-6 off in the hidden states, was up to 9.5e-6 off; on the CPU
-    // ours is 7.6e-6 off. A GPU chooses among many matmuls, and not all were tried, so it has twice the bound.
+    // The head in f64 on the CPU, and the trunk in its own dtype. In the gradient of the bias of queries, almost equal values
+    // cancel, so its error is about ten times that of the hidden states. Plain operations in f32 were up to 2e-5 off there on
+    // lavapipe, depending on the chosen matmul of burn. Our operations, with an error of 1e-6 in the hidden states, had an error
+    // of up to 9.5e-6; on the CPU the error is 7.6e-6. A GPU chooses among many matmuls, and not all were tried, so it has twice
+    // the bound.
     let bound = if on_cpu() { 1e-5 } else { 2e-5 };
     let exact = |t: Tensor<2>| Tensor::from_inner(Tensor::<2>::from_data(t.into_data(), (&Device::flex(), DType::F64)));
     let log_probs = |h: Tensor<2>, w: Tensor<2>| activation::log_softmax(h.matmul(w.transpose()) / temperature, 1);
@@ -315,7 +316,7 @@ fn a_conversation_has_the_gradients_of_its_turns() {
         let token = |i: usize| (i * 7919 + 13) as u32 % 256;
         let ids: Vec<u32> = (0..60).map(token).collect();
         let (prompt, response) = ids.split_at(7);
-        // The first turn begins the response, the last one ends before it.
+        // The first turn starts with the response; the last turn ends before the response does.
         let turns = [7..18, 30..31, 33..55];
         let sampled: Vec<bool> = (7..60).map(|i| turns.iter().any(|turn| turn.contains(&i))).collect();
         let run = |sequences: &[Sequence], sampled: &[bool]| {

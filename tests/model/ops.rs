@@ -447,7 +447,7 @@ fn golden_full_kl() {
                 assert!(error <= 1e-5 * expected.abs().max(least), "{dtype:?} {label} {i}: {got}, torch has {expected}");
             }
         };
-        // A row almost equal to the reference's has a divergence of 2e-5, which must not be lost in rounding; an equal row has 0.
+        // A row almost equal to the reference's has a divergence of 2e-5, which must not be lost to rounding; an equal row has 0.
         near("divergence", &stats.full_kl, &floats(&golden["full_kl"]), 1e-2);
         assert_eq!(stats.full_kl[2], 0.0);
         near("Σπ²", &stats.sum_pi_squared, &floats(&golden["sum_pi_squared"]), 1e-2);
@@ -455,7 +455,7 @@ fn golden_full_kl() {
         let d = head_backward(policy, &vec![0; n], &head_stats(policy, &vec![0; n], reference), &g, reference, Some(&mut dw));
         let d: Vec<f32> = (d / temperature).cast(FloatDType::F32).into_data().try_into_vec().unwrap();
         for (row, expected) in rows("d_logits").iter().enumerate() {
-            // A gradient is p times (log-ratio − divergence), and both terms have this size.
+            // A gradient is p times (log-ratio − divergence), and both terms are of about this size.
             let least = floats(&golden["full_kl"])[row].max(0.1);
             near(&format!("d logits of row {row}"), &d[row * v..(row + 1) * v], expected, least);
         }

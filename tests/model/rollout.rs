@@ -125,7 +125,7 @@ fn responses_end_where_they_should() {
     let endless = generate_with(&model, &all, 2, ENGINE, free, None).unwrap();
     assert!(endless.iter().all(|r| r.ids.len() == 24 && r.finish == Finish::Length));
 
-    // A stop text, completed here by the first token divisible by 7. The response contains it, and is the same up to there.
+    // A stop text; here the first token divisible by 7 completes it. The response contains it, and is the same up to there.
     let stops = |ids: &[u32]| ids.last().unwrap().is_multiple_of(7);
     let stopped = generate_with(&model, &all, 2, ENGINE, free, Some(&stops)).unwrap();
     for (r, whole) in stopped.iter().zip(&endless) {
@@ -167,7 +167,7 @@ fn penalties_and_rules_know_prompt_and_response() {
     };
     let (none, plain) = (TokenRules::default(), run(SAMPLING, &TokenRules::default()));
     let first = &plain[0].ids;
-    // Words in the plain responses: of one token, of two, and one whose beginning is the end of the prompt.
+    // Words of the plain responses: of one token, of two, and one that begins at the end of the prompt.
     let last_of_prompt = *prompts()[which[0]].last().unwrap();
     let bad_words = vec![vec![first[3]], vec![first[0], first[1]], vec![last_of_prompt, first[0]]];
     let likely: Vec<(u32, f32)> = plain[1].ids.iter().map(|&id| (id, 0.0)).collect();

@@ -102,7 +102,7 @@ fn extreme_values_draw_what_they_stand_for() {
                     changes.forbidden, changes.biases
                 );
                 let place = kept.iter().position(|(token, _)| *token == drawn.token as usize);
-                // Where f32 separates few tokens, a filter keeps more of them, or the first.
+                // If f32 rounds several tokens to the same probability, a filter keeps more of them, or the first.
                 let filters = sampling.top_p < 1.0 || sampling.top_k > 0 || sampling.min_p > 0.0;
                 let Some(place) = place.filter(|_| !filters || sampling.temperature < 1e4) else {
                     assert!(p[drawn.token as usize] >= least * (1.0 - 1e-6), "it may not be drawn: {named}");

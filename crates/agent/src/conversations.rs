@@ -219,7 +219,7 @@ impl Turns for Conversations<'_> {
         }
         let is_over = state.failed.is_some() || state.left == 0 && state.news.is_empty();
         (!is_over).then(|| {
-            // In order of conversations, so that those with the same prompt are adjacent.
+            // Sorted by conversation, so that conversations with the same prompt are adjacent.
             let mut news = std::mem::take(&mut state.news);
             news.sort_by_key(|arrival| arrival.sequence);
             news

@@ -83,7 +83,7 @@ pub fn resample(weights: &[f64], n: usize, uniform: &mut dyn FnMut() -> f64) -> 
         .collect();
     let mut draw = || {
         let position = total * uniform();
-        // The product may be rounded up to the total, which lies behind the last index with a weight.
+        // The product may be rounded up to the total weight, which is above the last index.
         ends.partition_point(|&end| end <= position).min(last)
     };
     (0..n).map(|_| draw()).collect()

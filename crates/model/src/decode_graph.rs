@@ -174,8 +174,8 @@ mod gpu {
                     };
                 }
                 StepMode::Replayed(recorded, _) => {
-                    // SAFETY: the model and the buffers of a step live as long as the recording. So does the memory of the cache,
-                    // whose ids have just been compared.
+                    // SAFETY: the model and the buffers of a step live as long as the recording. The memory of the cache, whose
+                    // ids were just compared, lives as long.
                     let replayed = unsafe { recorded.replay() };
                     replayed.unwrap_or_else(|why| panic!("a recorded decode step cannot be replayed ({ADVICE}): {why}"));
                 }

@@ -218,7 +218,7 @@ mod tests {
 
         let fork = cache.fork(&table, len, 1).remove(0);
         assert_eq!((fork[..2] == table[..2], fork[2] == table[2]), (true, false));
-        // Writes of one sequence after the shared prefix do not show in the other; growth keeps the values.
+        // After the shared prefix, writes of one sequence do not affect the other; growth keeps the values.
         cache.write(0, &vec![place(&fork, len - 1)].into(), rows(3.0, 1), rows(4.0, 1));
         cache.reserve(100);
         let at = |table: &BlockTable, p: usize| {

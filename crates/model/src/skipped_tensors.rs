@@ -43,7 +43,7 @@ impl SkippedTensor {
     /// True if the tensor holds the values that are computed in its place.
     fn is_computed(self, tensor: &TensorView, config: &DecoderConfig) -> bool {
         match self {
-            // A tied head equals the embedding, or it would be untied. A classifier's head replaces a different one.
+            // A tied head equals the embedding; a different head would not be tied. A classifier's head replaces a different one.
             Self::Head => config.head == HeadKind::Language,
             Self::Mask => is_lower_triangle(tensor),
             Self::MaskedScore => to_f32(tensor).is_ok_and(|values| values.iter().all(|score| *score <= MASKED)),

@@ -120,7 +120,7 @@ fn quantize(values: &[f32], (codes, scale): (&mut [u8], &mut f32), map: &[f32; 2
     let factor = 1.0 / scale.max(1e-38);
     for (code, value) in codes.iter_mut().zip(values) {
         let value = (value * factor).clamp(-1.0, 1.0);
-        // The first code whose upper neighbour is further away.
+        // The first code that is at least as near as its upper neighbour.
         let (mut low, mut high) = (0, 255);
         while low < high {
             let middle = (low + high) / 2;
@@ -140,7 +140,7 @@ pub(crate) fn dynamic_map(signed: bool) -> [f32; 256] {
     for exponent in 0i32..7 {
         let bounds = (1usize << if signed { exponent } else { exponent + 1 }) + 1;
         let step = (1.0 - 0.1f32) / (bounds - 1) as f32;
-        // torch's linspace counts from both ends.
+        // torch's linspace counts from both ends of the range.
         let bound = |i: usize| match i < bounds / 2 {
             true => step.mul_add(i as f32, 0.1),
             false => step.mul_add(-((bounds - 1 - i) as f32), 1.0),

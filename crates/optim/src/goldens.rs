@@ -67,7 +67,7 @@ fn golden_optimizers() {
         let mut state: Option<ParameterState> = None;
         for (index, theirs) in case["weights"].as_array().unwrap().iter().enumerate() {
             let number = index as u64 + 1;
-            // The gradient is twice as large here, and clipping halves it.
+            // Here the gradient is twice as large, and clipping halves it.
             let gradient = column(&|i| (0.71 * i + 0.013 * i * i + 1.3 * number as f64).sin() / 10.0) * 2.0;
             let step = Step { number, lr: rates[index].as_f64().unwrap(), grad_scale: 0.5 };
             let (weight, kept) = rule.update(step, parameter, w, gradient, state);

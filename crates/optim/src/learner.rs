@@ -123,7 +123,7 @@ impl Learner {
             if is_cut { Update::from_squares(gradients.squares_on_cpu()) } else { Update::from_squares(gradients.squares()) };
         if update.applied {
             let scale = self.scale(&update);
-            // The network is moved through the optimizer: a clone left behind would force a copy of every parameter.
+            // The network is passed through the optimizer: a remaining clone would force a copy of every parameter.
             let net = std::mem::replace(&mut self.model.net, Decoder::empty(&self.model.device));
             self.model.net = self.optimizer.update(net, gradients, lr, scale);
         }

@@ -142,7 +142,7 @@ fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 #[test]
 fn any_number_of_ranks_updates_as_one_does() {
     let every = OPTIMIZERS.iter().map(|kind| ("qwen2", kind));
-    // Optimizers that see the tensors of files, which differ from those of the network.
+    // Optimizers that work on the tensors of files, which differ from the tensors of the network.
     let fused = ["gpt2", "gpt_neox"].into_iter().flat_map(|model| ["Muon", "Adafactor", "AdamW8bit"].map(|name| (model, name)));
     for (model, kind) in every.chain(fused.map(|(model, name)| (model, find(name).unwrap()))) {
         let configuration = configuration(model);

@@ -42,7 +42,7 @@ impl Optimizer {
             if !own.is_empty() {
                 let size = own.len();
                 let device = weight.device();
-                // A copy that the update may overwrite: the network still has the weight.
+                // A copy that the update may overwrite, because the network still holds the weight.
                 let weight = match flex_f32(&weight) {
                     Some(weight) => tensor_from_vec(f32s(&weight)[own].to_vec(), [size], &device),
                     None => weight.slice([own]),

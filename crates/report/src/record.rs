@@ -180,13 +180,13 @@ pub(super) fn metrics(dir: &Path, info: Option<&RunInfo>) -> PathBuf {
     let own = dir.join(METRICS);
     let Some(info) = info.filter(|info| !info.metrics.as_os_str().is_empty()) else { return own };
     let recorded = info.cwd.join(&info.metrics);
-    // True if the file was in the run's folder when the run was recorded, even if that folder was moved since.
+    // True if the file was in the run's folder when the run was recorded, even if the folder was moved later.
     let folder = info.config.iter().find(|setting| setting.key == "trainer.default_local_dir");
     let was_own = match folder.and_then(|setting| setting.value.as_str()) {
         Some(folder) => recorded == info.cwd.join(folder).join(METRICS),
         None => recorded.ends_with(METRICS),
     };
-    // A file outside the folder that is missing is still the one to report.
+    // If the file outside the folder is missing too, that file is the one to report.
     if !was_own || recorded.is_file() && !own.is_file() { recorded } else { own }
 }
 

@@ -207,7 +207,7 @@ fn every_end_is_told_alike_by_all_who_tell_it() {
             assert_eq!(page["runs"][0][key], head[key], "{name}: {key}");
         }
 
-        // A record that cannot be read never counts as one of a finished run.
+        // A record that cannot be read never counts as the record of a finished run.
         fs::write(dir.join(INFO), "{\"state\": \"fin").unwrap();
         let record = RecordedRun::read(dir);
         let resumable = if saved.is_empty() { "" } else { ", resumable" };

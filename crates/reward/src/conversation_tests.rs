@@ -39,7 +39,7 @@ fn a_conversation_with_a_verdict_is_not_scored_again_and_a_failed_one_is_no_zero
         let rewards = rewards(on_error, &calls);
         let pending = inputs.iter().map(|input| rewards.begin(input)).collect();
         let scores = rewards.complete(&inputs, pending, |i| format!("response {i}")).unwrap();
-        // The batch function sees the two responses without a score of their conversation.
+        // The batch function gets the two responses whose conversation has no score.
         assert_eq!(scores.iter().map(|score| score.score).collect::<Vec<_>>(), [Some(2.0), Some(2.0), Some(0.25), failed]);
         assert_eq!(calls.load(Ordering::Relaxed), 1);
         assert!(scores.iter().all(|score| score.components.len() == 2), "every response has a part of each function");
@@ -57,7 +57,7 @@ fn a_failed_conversation_ends_a_run_that_ends_on_errors() {
     let inputs = [ScoreInput { conversation: Some(&messages), ..ScoreInput::default() }];
     let (failed, pending) =
         (AtomicUsize::new(usize::MAX), |failed: &AtomicUsize| rewards.begin_unless_failed(0, &inputs[0], failed));
-    // The same after serialization, as between processes.
+    // The result is the same after serialization, as between processes.
     let text = serde_json::to_string(&pending(&failed).unwrap()).unwrap();
     let pending: PendingScores = serde_json::from_str(&text).unwrap();
     assert!(pending.failed() && failed.load(Ordering::Relaxed) == 0);

@@ -68,7 +68,7 @@ const FRAMES: [(&str, &str); 2] = [("", ""), ("<think></think>\\boxed{", "}")];
 
 /// Ground truths of every kind that scorers compare with.
 fn truths() -> Vec<Value> {
-    // As deep as an answer of 1,000 characters can be; each level costs one round of removing brackets.
+    // The deepest nesting that an answer of 1,000 characters allows; each level costs one round of removing brackets.
     let nested = nested(&("(", "2.0", ")"), 495);
     let texts = ["\\frac{1}{2}", "12", "2\\sqrt{3}", "[1, 2)", "\\pi", "x+1", "\\begin{pmatrix}1\\\\2\\end{pmatrix}", &nested];
     texts.map(Value::from).into_iter().chain([json!({"target": ["1"]})]).collect()

@@ -157,7 +157,7 @@ proptest! {
         prop_assert!(penalty > -2.0 && penalty <= 0.0);
         let distinct: Vec<u32> = (0..ids.len() as u32).collect();
         prop_assert_eq!(repetition_penalty::penalty(&distinct, n, -2.0), 0.0);
-        // The same tokens once more: the only new n-grams are those across the boundary.
+        // The same tokens again: only the n-grams across the boundary are new.
         let again = repetition_penalty::penalty(&[ids.clone(), ids.clone()].concat(), n, -2.0);
         prop_assert!(ids.len() < n || again < 0.0);
     }

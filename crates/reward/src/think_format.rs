@@ -24,7 +24,7 @@ pub(crate) const FUNCTION: Function = Function {
 };
 
 fn score(input: &ScoreInput) -> Result<Score> {
-    // The equivalent of the pattern, without the look-ahead that `regex` does not support.
+    // The equivalent of the pattern without look-ahead, which `regex` does not support.
     let solution = input.opened(TAG);
     let thought = solution.strip_prefix(TAG);
     let matches = thought.is_some_and(|rest| !rest.contains(TAG) && rest.contains("</think>"));

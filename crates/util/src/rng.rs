@@ -46,7 +46,7 @@ impl Stream {
         if let Some(spare) = self.spare_normal.take() {
             return spare;
         }
-        // 1 - u is in (0, 1], so the logarithm is finite.
+        // 1 - u is in (0, 1], so its logarithm is finite.
         let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
         let (sin, cos) = (std::f64::consts::TAU * self.uniform()).sin_cos();
         self.spare_normal = Some(radius * sin);

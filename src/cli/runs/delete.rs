@@ -162,7 +162,7 @@ mod tests {
             let error = DeletedRun::find(&at(name)).err().map(|error| format!("{error:#}")).unwrap();
             assert!(error.contains(part), "{name}: {error}");
         }
-        // One run that is refused keeps all of them.
+        // If one run is refused, no run is deleted.
         let args = |names: &[&str]| RmArgs { runs: names.iter().map(|name| at(name)).collect(), yes: true };
         let held = lock(&at("runs")).unwrap();
         assert!(run(&args(&["whole", "runs"])).is_err() && at("whole/run.json").is_file());

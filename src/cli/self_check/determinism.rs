@@ -76,7 +76,7 @@ mod tests {
     fn a_step_repeats_and_changes_weights_and_other_bits_are_seen() {
         let found = check(step);
         assert!(found.is_ok() && step().unwrap().len() > 100_000, "{found:?}");
-        // The bits change at the second step, at the third, or a step fails.
+        // The bits change at the second step or at the third, or a step fails.
         for changes in [1, 2] {
             let count = AtomicU32::new(0);
             let found = check(|| Ok(vec![u32::from(count.fetch_add(1, Ordering::SeqCst) == changes)]));

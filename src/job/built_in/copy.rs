@@ -68,7 +68,7 @@ fn write(folder: &BuiltInFolder, root: &Path) -> Result<bool> {
         write_atomic(&path, bytes).or_else(|error| if is_whole(&path, bytes) { Ok(()) } else { Err(error) })?;
         changed.extend(path.parent().map(Path::to_owned));
     }
-    // What killed processes left does no harm.
+    // Files of killed processes do no harm.
     changed.iter().for_each(|folder| _ = sweep(folder));
     Ok(!changed.is_empty())
 }

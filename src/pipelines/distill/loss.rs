@@ -104,7 +104,7 @@ pub(super) fn pass(
     model: &CausalLm,
     mut gradients: Option<&mut Gradients>,
 ) -> DistillSums {
-    // The index of the first row among the teacher's stored examples.
+    // Index of the first row among the teacher's stored examples.
     let offset = if batch.training { 0 } else { teacher.map_or(0, Teacher::training_examples) };
     let mut sums = DistillSums::default();
     for micro in batch.micro_batches(slice) {

@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn partners_have_another_prompt_in_any_order() {
         for (prompts, expected) in [
-            // The previous row, if no neighbours share a prompt.
+            // If no neighbours share a prompt, the previous row is the partner.
             ("abcd", Some(vec![3, 0, 1, 2])),
             ("abab", Some(vec![3, 0, 1, 2])),
             // Pairs: chosen responses get chosen partners, rejected ones rejected partners.
@@ -106,7 +106,7 @@ mod tests {
             // The last row and the first are neighbours too.
             ("abca", Some(vec![2, 3, 0, 1])),
             ("aaabbc", Some(vec![3, 4, 5, 0, 1, 2])),
-            // More than half of the rows have one prompt.
+            // More than half of the rows have the same prompt.
             ("aaab", Some(vec![3, 3, 3, 0])),
             ("aabaca", Some(vec![2, 4, 5, 4, 1, 2])),
             ("aaa", None),

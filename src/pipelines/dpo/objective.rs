@@ -119,7 +119,7 @@ impl Dpo {
             return;
         };
         let fallen = -chosen / self.beta;
-        // A tenth of the original log-probabilities of the responses.
+        // A tenth of the original log-probability of each response.
         let much = fallen > 0.1 * (log_prob.abs() - fallen).max(1.0);
         if self.passes.loss.reads_reference() && rejected < 0.0 && much && !self.warned.swap(true, Ordering::Relaxed) {
             tracing::warn!(

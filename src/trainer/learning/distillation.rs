@@ -74,7 +74,7 @@ impl Distillation {
         let term = ("distillation/loss", own.loss);
         let mut result = match self.with_rewards {
             Some(coef) => sum(rewards, coef, own),
-            // The rewards' loss leaves only the entropy, as a metric.
+            // The loss of the rewards contributes only the entropy, as a metric.
             None => LossResult { terms: rewards.terms.into_iter().filter(|(name, _)| *name == "actor/entropy").collect(), ..own },
         };
         result.terms.push(term);

@@ -107,7 +107,7 @@ impl Totals {
 
     /// Reports the means over updates and over tokens.
     pub(crate) fn report_means(&mut self, updates: usize, metrics: &mut Metrics) {
-        // + 0.0: never −0
+        // Adding 0.0 turns −0 into 0.
         let total = |values: Vec<f64>| values.into_iter().sum::<f64>();
         metrics.extend(self.per_update.drain(..).map(|(name, values)| (name.into_owned(), total(values) / updates as f64 + 0.0)));
         for (name, least, max) in self.ranges.drain(..).filter(|(_, least, max)| least <= max) {

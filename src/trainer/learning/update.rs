@@ -86,7 +86,7 @@ impl LearningSide {
         let in_one_piece = matches!(&slices[..], [slice] if cut(slice).len() == 1);
         let models = self.models();
         let mut is_prepared = !self.objective.needs_mini_batch();
-        // A mini-batch in one piece is prepared on the way, without a separate pass.
+        // A mini-batch that is not divided is prepared on the way, without a separate pass.
         if !is_prepared && !in_one_piece {
             self.prepare(mini, &self.current_stats(mini), totals);
             is_prepared = true;
@@ -145,7 +145,7 @@ impl LearningSide {
 
     /// Returns the loss of a micro-batch with its derivatives. `stats`: of the current policy.
     fn loss(&self, columns: &BatchColumns, stats: &TokenStats, totals: &mut Totals) -> LossResult {
-        // If the teacher's is the only loss, there are no advantages.
+        // If the teacher's loss is the only loss, there are no advantages.
         let none = columns.get(Column::Advantages).is_none().then(|| vec![0.0; columns.tokens()]);
         let x = LossColumns {
             offsets: columns.offsets(),

@@ -25,8 +25,8 @@ const NAMES: &[(&str, Option<&str>)] = &[
     ("objective/non_score_reward", None),
     ("objective/rlhf_reward", Some("critic/rewards/mean")),
     ("objective/scores", Some("critic/score/mean")),
-    // Online DPO: the best response to each prompt less the worst, the responses that ended by themselves, and the loss's metrics
-    // of pairs.
+    // Online DPO: the score of the best response to each prompt minus that of the worst, the responses that ended by themselves,
+    // and the metrics of the pairwise loss.
     ("objective/scores_margin", None),
     ("val/contain_eos_token", None),
     ("rewards/chosen", Some("actor/rewards/chosen")),
@@ -35,7 +35,7 @@ const NAMES: &[(&str, Option<&str>)] = &[
     ("rewards/accuracies", Some("actor/rewards/accuracies")),
     ("logps/chosen", Some("actor/logps/chosen")),
     ("logps/rejected", Some("actor/logps/rejected")),
-    // TRL today: scores with their deviation, and the share of prompts whose responses all have the same score.
+    // Newer TRL: scores with their standard deviation, and the share of prompts whose responses all have the same score.
     ("reward", Some("critic/score/mean")),
     ("reward_std", Some("critic/score/std")),
     ("frac_reward_zero_std", Some("reward/zero_std_ratio")),

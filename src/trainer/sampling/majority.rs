@@ -103,7 +103,7 @@ fn at_most(others: &[Vec<f64>], count: usize, rest: usize) -> f64 {
     let mut ways = vec![vec![0.0; rest + 1]; max + 1];
     ways[0][0] = 1.0;
     for other in others {
-        // Downwards, so that reads see the values from before this class.
+        // In descending order, so that reads get the values from before this class.
         for ties in (0..=max).rev() {
             for sum in (0..=rest).rev() {
                 let below = other.iter().take(count.min(sum + 1)).enumerate();

@@ -162,7 +162,7 @@ fn rewriting(
         ensure!(other.is_none(), other.unwrap_or_default());
         return Ok(None);
     };
-    // The policy's folder means the policy's tokenizer.
+    // If the input is the policy's folder, its tokenizer is the policy's.
     let folder = if input == actor { config.data.tokenizer.as_ref().unwrap_or(actor) } else { input };
     let from = Tokenizer::load(folder.as_path()).context(INPUT_TOKENIZER)?;
     let from = from.with_ends_of(actor.as_path()).context(INPUT_TOKENIZER)?.with_date(policy.date().clone());

@@ -77,7 +77,7 @@ fn add_generation(memory: &mut MemoryEstimate, config: &PpoConfig, inputs: &Trai
     // A rank generates for its share of the prompts.
     let trained_here = sharding.of_rank(inputs.sampler.batch_size()) * plan.samples_per_prompt;
     let validated_here = sharding.of_rank(validated);
-    // In addition to those that decode, as many conversations may wait for their tools.
+    // In addition to the decoding conversations, as many conversations may wait for their tools.
     let open = if inputs.agents.is_some() { 2 * rollout.max_num_seqs } else { rollout.max_num_seqs };
     let slots = open.min(trained_here.max(validated_here));
     let samples = if sampled >= validated { plan.samples_per_prompt } else { rollout.val_kwargs.n };

@@ -172,7 +172,7 @@ fn what_misbehaves_costs_its_own_call() {
     assert_eq!(late.failure, Some(ReplyFailure::Timeout));
     assert_eq!(ask(&made, "echo", json!({"text": "there"})).1, Some(ReplyFailure::Died), "it was asked, and killed");
     assert_eq!(ask(&made, "echo", json!({"text": "there"})), message("there"));
-    // A line without an end.
+    // A line without a line feed.
     assert_eq!(ask(&made, "line", json!({})), failed("line", "its server died", ReplyFailure::Died));
     assert_eq!(ask(&made, "echo", json!({"text": "there"})), message("there"));
 }
@@ -182,7 +182,7 @@ fn what_misbehaves_costs_its_own_call() {
 fn servers_end_with_their_owner() {
     let folder = tempfile::tempdir().unwrap();
     let note = folder.path().join("pids");
-    // It ignores the end of its input, and so does its child.
+    // The server ignores the end of its input, and so does its child.
     let code = format!(
         "sleep 1000 & echo $$ $! > {}; exec python3 -c \"
 import json, signal, sys, time
@@ -210,7 +210,7 @@ time.sleep(1000)\"",
         std::fs::remove_file(&note).unwrap();
     };
     if let Ok(servers) = std::env::var("MCP_TEST_SERVERS") {
-        // The killed process: this test in a child process.
+        // The process to kill: this test in a child process.
         let _made = made(Path::new(&servers), &serde_json::from_str(&std::env::var("MCP_TEST_SERVER").unwrap()).unwrap());
         kill_this_process();
     }

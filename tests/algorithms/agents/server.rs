@@ -91,7 +91,7 @@ fn run(
         Box::new(OpenAiLoop::new(vec![json!({"role": "user", "content": "?"})], vec![5, 6], options, begin));
     let (mut turns, mut message, mut turn) = (Vec::new(), says.iter(), None);
     while let NextAction::Generate(ask) = agent.next(turn.take()).unwrap() {
-        // A different tokenization than the tokenizer's.
+        // A tokenization that differs from the tokenizer's.
         let mut ids: Vec<u32> = message.next().unwrap().chars().flat_map(|c| tokenizer.encode(&c.to_string()).unwrap()).collect();
         ids.push(tokenizer.eos_id());
         let finish = if ids.len() > ask.max_tokens { Finish::Length } else { Finish::Stop };

@@ -121,7 +121,7 @@ fn each_call_has_the_whole_time_in_every_form() {
 fn a_call_that_is_killed_takes_no_other_with_it_that_had_not_begun() {
     let file = File::new(&FORMS.replace("SECONDS", "0.01"));
     for (x, failure) in [(98, ReplyFailure::Timeout), (99, ReplyFailure::Died)] {
-        // An `async` call has begun with the others, and ends with their process.
+        // An `async` call has begun together with the others, and ends with their process.
         for name in ["plain", "blocks", "class", "awaits"].into_iter().filter(|name| *name != "awaits" || x == 98) {
             let mut tools = tools(&file, Duration::from_secs(1));
             let started = Instant::now();

@@ -225,7 +225,7 @@ fn whatever_a_tool_does_costs_its_own_conversation() {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let stops = Stops(&stop);
-        // A second conversation that continues undisturbed next to all this.
+        // A second conversation continues undisturbed in the meantime.
         let quiet = scope.spawn(|| {
             let mut tools = tools(&host, RowTools::default(), Duration::from_secs(20));
             let mut calls = 0;
@@ -268,7 +268,7 @@ fn what_is_done_of_a_turn_counts_although_another_call_of_it_hangs() {
     let answers = tools.call(&calls, &seen(&[])).unwrap();
     assert_eq!(answers.iter().map(|answer| answer.failure).collect::<Vec<_>>(), [None, Some(ReplyFailure::Timeout), None]);
     assert_eq!((answers[0].text.as_str(), answers[2].text.as_str()), ("1", "2"));
-    // A tool's text on the connection is not trusted; after it, the next call has a result again.
+    // Text that a tool prints to the connection is not trusted; after it, the next call gets a result again.
     let _ = tools.call(&[call("writes", "{}")], &seen(&[])).unwrap();
     let _ = tools.call(&[call("counted", "{}")], &seen(&[])).unwrap();
     assert_eq!(tools.call(&[call("counted", "{}")], &seen(&[])).unwrap()[0].failure, None);

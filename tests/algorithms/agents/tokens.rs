@@ -116,7 +116,7 @@ fn play(continuation: &Continuation, case: &Value) -> Vec<String> {
         }
     };
     let mut messages = list(&case["messages"]).to_vec();
-    // The prompt of gpt-oss has a date: two ids stand for it.
+    // The prompt of gpt-oss contains a date, which is replaced by two ids.
     let prompt = if ids(&case["prompt_ids"]).len() > 2 { continuation.prompt(&messages).unwrap() } else { vec![9, 10] };
     differs("prompt", json!(prompt), &case["prompt_ids"]);
     let mut sequence = ConversationTokens::new(prompt);
@@ -316,10 +316,10 @@ fn checks_name_what_cannot_be_continued() {
     for template in ["qwen2_5", "qwen3_instruct_2507", "own_header"] {
         assert_eq!(made[template].check(true, true).unwrap(), Vec::<String>::new(), "{template}");
     }
-    // This one drops the thoughts of earlier turns.
+    // This template drops the thoughts of earlier turns.
     let warnings = made["qwen3"].check(true, true).unwrap();
     assert!(warnings.iter().any(|warning| warning.contains("other tokens, from token")), "{warnings:?}");
-    // This one moves the tools to the last message of the user.
+    // This template moves the tools to the last message of the user.
     let refused = format!("{:#}", made["own_bracket"].check(false, true).unwrap_err());
     assert!(refused.starts_with("a message of the user cannot be appended") && refused.contains("moves or changes"), "{refused}");
     assert!(made["own_bracket"].check(true, false).is_ok());

@@ -97,7 +97,7 @@ fn turns_are_trls_golden() {
             assert_eq!(document.ids, tokenizer.encode(case["text"].as_str().unwrap()).unwrap(), "{label}");
             let ours = learnt(&tokenizer, &document.ids, &document.weights);
             let theirs: Vec<&str> = case["marked"].as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect();
-            // The whole text of a message is trained, or an error names the row.
+            // Either the whole text of a message is trained, or an error names the row.
             let turns = messages.iter().filter(|message| message["role"] == "assistant");
             for (ours, message) in ours.iter().zip(turns) {
                 let content = message["content"].as_str().unwrap().trim();
@@ -139,7 +139,7 @@ fn turns_are_trls_golden() {
                     wrong.push(format!("{label}, turn {i}: {ours:?}, TRL has another whole, {theirs:?}"));
                 }
             }
-            // With the generation prompt alone a turn begins no earlier.
+            // With the generation prompt as the only reference, a turn begins no earlier.
             let document = read_sft(&files, &tokenizer, &options(AssistantMask::Prefix)).unwrap().kept.remove(0);
             let shorter = learnt(&tokenizer, &document.ids, &document.weights);
             assert!(ours.iter().zip(&shorter).all(|(ours, shorter)| ours.ends_with(shorter.as_str())), "{label}: {shorter:?}");

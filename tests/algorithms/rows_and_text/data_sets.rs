@@ -172,7 +172,7 @@ fn hh_rlhf_becomes_three_data_sets() {
     let files =
         prepared("hh_rlhf", &[], |folder| write_table(&folder.join("data/train-00000-of-00001-8349.parquet"), &rows)).unwrap();
     let sizes: Vec<(&str, usize)> = files.iter().map(|(name, rows)| (name.as_str(), rows.len())).collect();
-    // 75 % of six rows is four, as is the number of rows before the last 25 %: halves round to even.
+    // 75 % of six rows is 4.5, which rounds to the even 4; four rows are also before the last 25 %.
     assert_eq!(sizes, [("sft/train.parquet", 12), ("rm/train.parquet", 4), ("rm/test.parquet", 2), ("rl/train.parquet", 6)]);
     let expected = [
         ("sft/train.parquet", 3, json!({"prompt": rows[1]["prompt"], "response": " x1"})),

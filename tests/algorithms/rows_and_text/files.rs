@@ -121,8 +121,8 @@ fn numbers_are_read_as_they_are_or_refused() {
     assert_eq!([&rows[0].values["x"], &rows[1].values["x"]], [&Value::Null, &json!(0.1)]);
     assert_eq!(numbers(vec![f64::NEG_INFINITY]).unwrap()[0].values["x"], float(f64::NEG_INFINITY));
 
-    // When rows are written again, a column has one type. An integer that this type would change is an error, for every use of
-    // the column.
+    // A column has one type when rows are written again. An integer that this type would change is an error, for every use of the
+    // column.
     for (text, told) in [
         ("{\"x\": 9007199254740993}\n{\"x\": 0.5}", "9007199254740993 is mixed with floats"),
         ("{\"x\": 354224848179261915075}", "column \"x\": the integer 354224848179261915075"),

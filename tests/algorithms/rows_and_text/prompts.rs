@@ -320,7 +320,7 @@ fn sampler_resumes_anywhere_and_covers_every_epoch() {
 #[test]
 fn shares_of_files_hold_in_every_epoch_and_resume_anywhere() {
     let mixed = || Sampler::new(10, 3, true, 7, false).unwrap().with_shares(&[(8, 1.0), (2, 3.0)]).unwrap();
-    // Of 10 rows an epoch has 2.5 of the first set; the remainder of one half goes to the first of equals.
+    // Of 10 rows, an epoch has 2.5 of the first set; the row for the halves goes to the first of the equal remainders.
     assert_eq!(mixed().shares().iter().map(|share| share.drawn).collect::<Vec<_>>(), [3, 7]);
     let mut sampler = mixed();
     let (mut all, mut states) = (Vec::new(), Vec::new());

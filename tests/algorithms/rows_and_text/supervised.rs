@@ -28,7 +28,7 @@ fn sft_learns_the_response_and_its_end() {
     assert!(error(load(Overlong::Error, 5)).contains("the example has 6 tokens"));
     let read = read_sft(&files, &tokenizer, &SftOptions { overlong: Overlong::Right, max_length: 5, ..sft_options() }).unwrap();
     assert!(format!("{:?}", read.tally).contains("are cut at data.max_length"), "{:?}", read.tally);
-    // No token limit mends a row without trained tokens.
+    // A token limit cannot help a row without trained tokens.
     let texts = SftOptions { columns: SftColumns::Text { text_key: "text".into() }, loss_mask: LossMask::ALL, ..sft_options() };
     let message = error(load_sft(&jsonl(folder.path(), &[json!({"text": ""})]), &tokenizer, &texts));
     assert!(message.contains("1 have no trained token (") && !message.contains("data.max_length"), "{message}");

@@ -21,8 +21,8 @@ fn tokenizer_folders_name_their_ends() {
     let tokenizer = Tokenizer::load(folder.path()).unwrap();
     assert_eq!(tokenizer.apply_chat_template(&message, true, &Map::new()).unwrap(), "from the file");
 
-    // All ids in generation_config.json end a generation. Those of config.json end one only if generation_config.json has none,
-    // and only if they are special.
+    // Every id of generation_config.json ends a generation. An end token of config.json counts only if generation_config.json has
+    // none, and only if it is a special token.
     for (generation, model, expected) in [
         (json!([1, 0]), json!(5), [0, 1, 2].as_slice()),
         (json!(1), json!([0]), &[1, 2]),
@@ -97,7 +97,7 @@ fn the_first_token_is_the_templates_or_the_tokenizers() {
     let texts = prompts.iter().map(|prompt| tokenizer.decode(&prompt.ids, false).unwrap()).collect::<Vec<_>>();
     assert_eq!(texts, ["<bos>1+2=", "<bos>1+2="]);
     assert_eq!(prompts[1].text, "1+2=");
-    // The first token counts: the prompt has seven characters and this token.
+    // The first token counts too: the prompt has seven characters and this token.
     let files = jsonl(folder.path(), &[json!({"prompt": "1234567", "data_source": "s", "reward_model": {"ground_truth": ""}})]);
     let short = PromptOptions { max_prompt_length: 7, ..options() };
     assert!(error(load_prompts(&files, &tokenizer, &short)).contains("the prompt has 8 tokens"));

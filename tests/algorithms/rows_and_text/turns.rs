@@ -69,7 +69,7 @@ fn a_turn_is_what_the_template_makes_of_it_in_the_whole_conversation() {
     let empty = "<think>\n\n</think>\n\n";
     let cases = [
         (THINKS_LAST, two("11", "22"), vec!["11<|im_end|>".to_owned(), format!("{empty}22<|im_end|>")]),
-        // The same text in every message, also as part of the template's own text.
+        // All messages have the same text, and the template has it too.
         (THINKS_LAST, two("1?", "1?"), vec!["1?<|im_end|>".into(), format!("{empty}1?<|im_end|>")]),
         (THINKS_LAST, two("assistant", "user"), vec!["assistant<|im_end|>".into(), format!("{empty}user<|im_end|>")]),
         (
@@ -134,7 +134,7 @@ fn no_part_of_a_learnt_message_is_lost_in_silence() {
         let message = result.unwrap_err();
         assert!(message.contains("row 0") && message.contains(part), "{template}: {message}");
     }
-    // A message may end its turn itself.
+    // A message may itself contain the end of its turn.
     assert_eq!(learnt(PLAIN, &one("first<|im_end|>"), &options).0.unwrap(), ["first<|im_end|>"]);
     // A message reports omissions of a template, thoughts or a content next to calls; a call that it leaves out is an error.
     let calls = json!([{"type": "function", "function": {"name": "add", "arguments": {"a": 1}}}]);

@@ -14,7 +14,7 @@ type Play = fn(&Session, &str) -> String;
 pub(super) const MARKS: &[(&str, Play)] = &[
     // Commands behind `$ `, with their exact output. `$ cat FILE` writes the file, or shows the one that is there.
     ("console", Session::exact),
-    // The same for output with numbers that depend on the machine; `…` stands for lines, or for the rest of a line.
+    // The same for output with values that depend on the machine; `…` stands for lines, or for the rest of a line.
     ("console,example", Session::example),
     // A shell script without a failure.
     ("sh", Session::run),

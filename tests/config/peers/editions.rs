@@ -42,7 +42,7 @@ fn an_option_that_is_a_setting_keeps_its_value_in_every_release() {
                 let mut command = context(peer, option.trainer, edition);
                 command.push(format!("--{}", option.name));
                 command.extend(words(&value));
-                // The release is not named: the options alone decide.
+                // The release is not named, so the options decide.
                 let one = converted(peer, &command, None).unwrap_or_else(|error| panic!("{}: {error}", command.join(" ")));
                 let comment = format!("--{}", option.name);
                 let is_kept = |set: &String| set.strip_prefix(&key).is_some_and(|rest| rest.starts_with('='));

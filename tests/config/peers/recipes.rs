@@ -247,7 +247,7 @@ fn a_recipe_has_what_the_command_gives() {
         for text in expected {
             assert!(converted.recipe.contains(text), "{command}: no `{text}` in\n{}", converted.recipe);
         }
-        // A check of the overrides has the built-in files; there is one.
+        // The check of the overrides needs the built-in files.
         let has_weights = converted.overrides.iter().any(|one| one.starts_with("data.train_weights"));
         assert!(!has_weights || converted.missing.is_empty(), "{command}");
     }

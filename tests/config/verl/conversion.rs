@@ -166,7 +166,7 @@ fn frameworks_bring_their_own_schedules_and_adapters() {
     assert!(found.ignored.iter().any(|one| one.reason.contains("the length of the run")), "{:?}", found.ignored);
     let (found, _) = converted("2026-08", &format!("{SFT} optim=automodel"));
     assert!(found.ignored.iter().any(|one| one.key == "optim.init_lr_ratio" && one.value == "0.1"), "{:?}", found.ignored);
-    // A choice of other defaults is refused if it cannot be followed.
+    // A choice of other defaults is refused if it is not supported.
     let problems = |config: &str| {
         let overrides = vec!["model_engine=veomni".to_string()];
         resolve(Kind::Rl, &Request { config: Some(config.into()), overrides, ..Request::default() }).unwrap().problems

@@ -137,7 +137,7 @@ fn problems(kind: Kind, old: &str, new: &str) -> Vec<String> {
             (Some("null"), Some(NEW)),
             (Some("null"), None),
         ] {
-            // A name alone is in one place.
+            // A name without a folder occurs in one place only.
             if of_new.is_none() && ![OneFile, Line(true)].contains(&layout) {
                 continue;
             }

@@ -73,7 +73,8 @@ const OWN: &[&str] = &[
     "actor_rollout_ref.ref.ref_model_mixup_alpha 0.6",
     "actor_rollout_ref.ref.ref_model_sync_steps 512",
     "algorithm.filter_groups.max_num_gen_batches 0",
-    // On-policy distillation is off; editions before 2026-08 have none, and the weight of the generalised divergence is ours.
+    // On-policy distillation is off; editions before 2026-08 do not have it, and only burnish has the weight of the generalised
+    // divergence.
     "distillation.distillation_loss.beta 0.5",
     "distillation.distillation_loss.clip_ratio* 0.2",
     "distillation.distillation_loss.distillation_loss_coef 1.0",
@@ -141,12 +142,12 @@ const OWN: &[&str] = &[
     "reward_model.model.input_tokenizer ~/models/deepseek-llm-7b-chat",
     "reward_model.reward_kwargs.max_resp_len 512",
     "reward_model.forward_max_token_len_per_gpu 32768",
-    // Settings that affect memory and speed, not results.
+    // Settings that change memory and speed but not results.
     "critic.forward_micro_batch_size_per_gpu 8",
     "data.batch_size 128",
     "data.max_token_len_per_gpu 8192",
     "reward_model.micro_batch_size_per_gpu 16",
-    // Rows: all of them, shuffled, and an overlong one is an error. A conversation has no separate prompt and response.
+    // Rows: all rows are used and shuffled, and an overlong row is an error. A conversation has no separate prompt and response.
     "data.shuffle true",
     "data.truncation error",
     "data.train_max_samples -1",
@@ -156,7 +157,7 @@ const OWN: &[&str] = &[
     "data.response_dict_keys [answer]",
     // The output path of verl's generation server, which its settings lack.
     "data.output_path outputs/responses.parquet",
-    // Processes: a single process waits for no other, and its gradients are one slice.
+    // Processes: a single process waits for no others, and its gradients are one slice.
     "**.nccl_timeout 600",
     "trainer.balance_batch true",
     // The run.
@@ -252,7 +253,7 @@ fn preset(edition: usize, config: &str, kind: Kind) -> Option<String> {
     let (own, _) = interpolation::resolve(written.root());
     let mut differing = Node::new(Value::Map(Default::default()), written.root().origin.clone());
     for (key, (_, value)) in expected(edition, config, kind) {
-        // A setting that follows another one in both needs no line.
+        // A setting that follows another setting in both systems needs no line.
         let follows = matches!(written.value(&key), Some(Value::Text(text)) if text.contains("${"));
         if !follows && !own.get(&key).is_some_and(|ours| alike(&ours.value, &value)) {
             differing.put(&key, Node::new(value, written.root().origin.clone()));
@@ -366,7 +367,7 @@ fn verls_files_compose_to_the_frozen_defaults() {
                 let frozen = frozen.get(key.as_str()).unwrap_or_else(|| panic!("{edition} {config}: {key} is not frozen"));
                 assert!(alike(value, frozen), "{edition} {config} {key}: {value:?}, not {frozen:?}");
             }
-            // Keys that verl's main branch had by then are in no file.
+            // Keys that verl's main branch had at that time are in no file.
             let ahead: Vec<&&str> = frozen.keys().filter(|key| !found.contains_key(**key)).collect();
             assert!(*edition == "2026-01" || ahead.is_empty(), "{edition} {config}: {ahead:?}");
         }

@@ -34,7 +34,7 @@ pub fn format_named(name: &str) -> Option<&'static CallFormat> {
 /// signs are all in the template, the one with the most signs counts. `None` if no format matches.
 pub fn format_of_template(has: impl Fn(&str) -> bool) -> Option<&'static CallFormat> {
     let fits = |format: &&CallFormat| !format.signs.is_empty() && format.signs.iter().all(|sign| has(sign));
-    // Among equal counts, the first format wins.
+    // If two formats parse the same number of calls, the first one wins.
     FORMATS.iter().copied().filter(fits).rev().max_by_key(|format| format.signs.len())
 }
 

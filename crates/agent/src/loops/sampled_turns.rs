@@ -47,7 +47,7 @@ impl SampledTurns {
     /// Among turns after the same ids, the one with the longest common prefix counts; among nested turns, the last.
     pub(super) fn sources(&self, prompt: &[u32], ids: &[u32]) -> Vec<Option<TokenSource>> {
         let all_ids = [prompt, ids].concat();
-        // Per matching turn: start, number of tokens in common, number of the turn.
+        // For each matching turn: its start, the number of common tokens, and its number.
         let mut there: Vec<(usize, usize, usize)> = Vec::new();
         for (nth, (before, turn)) in self.turns.iter().enumerate() {
             if let Some(rest) = all_ids.strip_prefix(&before[..]) {
@@ -92,14 +92,14 @@ mod tests {
         let mut served = SampledTurns::default();
         served.add(vec![1, 2], turn(&[3, 4, 5]));
         served.add(vec![1, 2], turn(&[3, 4, 6]));
-        // After a part of the first turn and inserted text.
+        // The match begins after a part of the first turn and inserted text.
         served.add(vec![1, 2, 3, 4, 9], turn(&[7, 8]));
         let found = |ids: &[u32]| -> Vec<Option<(usize, usize)>> {
             served.sources(&[1, 2], ids).into_iter().map(|one| one.map(|one| (one.turn, one.at))).collect()
         };
         assert_eq!(found(&[3, 4, 6]), [Some((1, 0)), Some((1, 1)), Some((1, 2))]);
         assert_eq!(found(&[3, 4, 9, 7, 1]), [Some((1, 0)), Some((1, 1)), None, Some((2, 0)), None]);
-        // Other ids come before it: it was not sampled there.
+        // Different ids come before this turn, so it was not sampled at this place.
         assert_eq!(found(&[3, 9, 7, 8]), [Some((1, 0)), None, None, None]);
         // A prompt that contains a part of a turn.
         assert_eq!(

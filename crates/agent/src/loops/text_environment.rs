@@ -93,7 +93,7 @@ impl TextEnvironmentLoop {
             self.record.say(json!({"role": "user", "content": step.feedback}));
         }
         let (was_full, turns) = (self.record.room() == 0, self.record.turns_reached());
-        // Text beyond the token limit is cut off at the end, so most of it is not even tokenized.
+        // Text beyond the token limit is cut off, so most of it need not be tokenized.
         let max = step.feedback.floor_char_boundary(self.record.room_for_text().saturating_mul(2).saturating_add(64));
         self.record.append(&Appended { remove: 0, ids: self.codec.ids(&step.feedback[..max])? });
         self.observation.push_str(&action);

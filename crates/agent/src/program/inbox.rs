@@ -75,7 +75,7 @@ impl Inbox {
 
     /// Waits for the next event.
     pub fn next(&self) -> ProgramEvent {
-        // Handles report the end before they are dropped, unless no program runs.
+        // Handles report the end before they are dropped, unless the program is not running.
         self.events.recv().unwrap_or_else(|_| {
             let message = "its program was lost".to_owned();
             ProgramEvent::Ended(Ok(Err(PartyError { failure: ReplyFailure::Died, message, seconds: 0.0 })))

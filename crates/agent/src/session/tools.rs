@@ -57,7 +57,7 @@ impl PythonTools {
     /// Returns the result for a call that the process did not finish.
     fn failed(&self, name: &str, error: &PartyError, failure: ReplyFailure) -> ToolResult {
         let message = match error.failure {
-            // The model does not need the place where the tool hung.
+            // The place where the tool hung is of no use to the model.
             ReplyFailure::Timeout => format!("timed out after {} s", self.timeout.as_secs_f64()),
             ReplyFailure::Died => "its process died".to_owned(),
             _ => error.message.clone(),

@@ -100,7 +100,7 @@ impl ContinuationCheck<'_> {
             Ok(expected) => expected,
             Err(error) => return Ok(begins(format!("the conversation cannot be rendered as a whole ({error:#})"))),
         };
-        // If a turn begins with a space, the whole may have another token at the boundary, for the same text.
+        // If a turn begins with a space, the whole conversation may have a different token at the boundary for the same text.
         if ours == expected || tokenizer.decode(&ours, false)? == tokenizer.decode(&expected, false)? {
             return Ok(None);
         }

@@ -139,7 +139,7 @@ proptest! {
     /// for those that do not count positions.
     #[test]
     fn masked_tokens_do_not_matter(batch in responses(0..7), places in prop::collection::vec(0..7usize, 9)) {
-        // 0.4 is the score 0.
+        // A score of 0 becomes 0.4.
         let tool = (false, [0.4, f32::NAN, f32::NAN, f32::NAN, f32::NAN, f32::NAN]);
         for estimator in ESTIMATORS {
             let positions_count = ["optimal_token_baseline", "reinforce"].contains(&estimator.name);

@@ -231,7 +231,7 @@ proptest! {
         let mut c = by_response(realistic(columns(&batch)));
         c.values[2] = c.values[1].clone();
         for mut objective in plain() {
-            // No token is left out of clip_cov.
+            // clip_cov leaves no token out here.
             objective.options = objective.options.with("clip_cov_ub", 0.0);
             let name = objective.policy_loss.name;
             let aggregation = mode(objective.policy_loss.aggregation.unwrap_or("token-mean"));

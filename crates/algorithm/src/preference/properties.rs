@@ -63,7 +63,7 @@ fn assert_slope<T: Clone>(
         *of(&mut at) += by;
         loss(&at)
     };
-    // Where the slopes to the two sides differ there is a kink between them: a hinge, or two answers that change places.
+    // Where the left and right slopes differ, there is a kink: a hinge, or two responses that swap ranks.
     let (left, right) = ((moved(0.0) - moved(-h)) / h, (moved(h) - moved(0.0)) / h);
     if (left - right).abs() < 1e-3 * (1.0 + left.abs()) {
         let slope = (left + right) / 2.0;
@@ -79,7 +79,7 @@ proptest! {
         for (name, objective) in objectives() {
             let loss = |pairs: &Vec<AnsweredPair>| objective.evaluate(pairs, &whole).loss;
             let grads = objective.evaluate(&pairs, &whole).grads;
-            // The first pair represents all pairs: it may take any place among them.
+            // The first pair represents all pairs, because the order of pairs does not matter.
             assert_slope(&name, &pairs, |p| &mut p[0][0].log_prob, grads[0][0].log_prob, loss)?;
             assert_slope(&name, &pairs, |p| &mut p[0][1].log_prob, grads[0][1].log_prob, loss)?;
             assert_slope(&name, &pairs, |p| &mut p[0][0].plain, grads[0][0].plain, loss)?;

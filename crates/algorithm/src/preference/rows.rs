@@ -62,7 +62,7 @@ impl RowObjective {
         let share = 1.0 / whole as f64;
         let count = |desirable: bool| rows.iter().filter(|row| row.desirable == desirable).count();
         let mean = |desirable: bool| kl(rows.iter().filter(|row| row.desirable == desirable).map(|row| row.ratio()));
-        // z of undesirable and of desirable answers, by their own label.
+        // The z of undesirable and of desirable responses, each by its own label.
         let (z, others) = ([mean(true), mean(false)], [count(true), count(false)]);
         let mut all = EvaluatedRows { loss: 0.0, grads: vec![0.0; rows.len()] };
         let mut by_kl = [0.0; 2];
@@ -80,7 +80,7 @@ impl RowObjective {
             by_kl[own] += loss.by[1];
         }
         for (row, grad) in rows.iter().zip(&mut all.grads) {
-            // This response is among the others of the opposite label.
+            // This response counts among the responses of the opposite label.
             let other = usize::from(!row.desirable);
             if z[other] > 0.0 {
                 *grad += by_kl[other] / others[other] as f64;

@@ -290,7 +290,7 @@ impl<'a> VerlAdapter<'a> {
             if key.contains(".lora.") {
                 self.lora.borrow_mut().push((to.clone(), value.clone()));
             }
-            // In some of verl's files the old name has the value that counts, and the new name its default.
+            // In some of verl's files the old name has the effective value, and the new name has its default.
             let is_verls = |given: &&Node| gives_way && is_default(self.kind, &to, &given.value);
             let earlier = self.given.borrow().get(&to).filter(|given| !is_ours && !is_verls(given)).cloned();
             let given = body.get(&to).cloned().filter(|given| !is_ours || given.value != Value::Null).or(earlier);

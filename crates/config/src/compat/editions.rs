@@ -59,8 +59,8 @@ static DEFAULTS: LazyLock<HashMap<(Kind, &str), Vec<&str>>> = LazyLock::new(|| {
     for key in keys() {
         let [first, later @ ..] = key.defaults;
         let known: Vec<&str> = later.into_iter().flatten().collect();
-        // The oldest edition counts only for keys that later files no longer have; for other keys, an old default is an ordinary
-        // value.
+        // The oldest edition is read only for keys that later files no longer have; for other keys, its defaults are ordinary
+        // values.
         let known = if known.is_empty() { first.into_iter().collect() } else { known };
         table.entry((Kind::of_verl_file(key.config), key.key)).or_default().extend(known);
     }

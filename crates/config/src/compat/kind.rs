@@ -79,7 +79,7 @@ const KINDS: [KindFacts; 7] = [
     },
 ];
 
-// A line that is not at the index of its variant does not compile.
+// An entry whose index differs from that of its variant does not compile.
 const _: () = {
     let mut index = 0;
     while index < KINDS.len() {

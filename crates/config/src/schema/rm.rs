@@ -79,7 +79,7 @@ impl Schema for RmConfig {
     fn validate(&self, report: &mut Report) {
         stage::validate(self.stage(), report);
         let (data, algorithm) = (&self.data, &self.algorithm);
-        // The name of the only loss for steps. Its registry is in a higher crate.
+        // The name of the only loss for steps. The registry of losses is in a higher crate.
         let steps = algorithm.loss_type == "cross_entropy";
         if steps && [StageTruncation::Filter, StageTruncation::Left].contains(&data.truncation) {
             let message =

@@ -68,7 +68,7 @@ fn name_settings(draft: &mut Draft, name: &str, with: &Settings, without: &Setti
                 setting.is_set = true;
                 found = true;
             }
-            // The option has the effect that a built-in default remains.
+            // The option keeps a built-in default in effect.
             (None, Some(default)) if !matches!(default, Value::Map(_)) => {
                 draft.settings.insert(key, Setting { value: default, why: word, is_set: true });
                 found = true;

@@ -47,7 +47,7 @@ pub(super) fn read(
         if !is_option(word) {
             let open = inside(word);
             if !open.is_empty() {
-                // An unset variable does not result in a word.
+                // An unset variable produces no word.
                 parsed.unknown_values.extend(open.into_iter().filter(|unknown| !unknown.is_unset).map(|unknown| (None, unknown)));
                 continue;
             }

@@ -73,7 +73,7 @@ enum FoundProgram {
 
 /// Reads the program of a command.
 fn read(peer: &Peer, source: CommandText, words: &[String], call: &TrainerCall) -> Result<FoundProgram, Problem> {
-    // An example of the library is read too, if it is here.
+    // An example script of the library is read too, if it exists here.
     let example = call.rest.checked_sub(1).and_then(|at| words.get(at)).filter(|word| word.ends_with(".py"));
     let example = example.filter(|word| word.contains("examples/"));
     let (Some(script), Some(read)) = (call.script.as_ref().or(example), peer.program) else { return Ok(FoundProgram::Absent) };

@@ -97,7 +97,7 @@ pub fn convert(peer: &'static Peer, source: &PeerSource) -> Result<PeerConversio
     let refused = parsed.unknown_options.iter().map(|(written, name)| RefusedOption {
         option: written.clone(),
         reason: match &call.script {
-            // A user's of_program script can define additional options.
+            // A user's script can define additional options.
             Some(script) => format!("{} does not have this option; {script} itself may read it", peer.name),
             None => names::unknown_option(options, trainer.name, name, peer.name),
         },
@@ -141,7 +141,7 @@ pub fn convert(peer: &'static Peer, source: &PeerSource) -> Result<PeerConversio
     };
     let (mut draft, mut ignored) = derived(OptionValues::new(options, trainer.name, edition.index, parsed.values));
     account(peer, &mut draft, &mut ignored, |values| derived(values).0);
-    // Last, because the name of an option in this note does not account for the option.
+    // Last, because an option named in this note does not count as accounted for.
     draft.notes.splice(0..0, edition.mixture);
     let mut converted = PeerConversion {
         trainer: trainer.name,

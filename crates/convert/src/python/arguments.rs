@@ -120,7 +120,7 @@ impl<'a> PyMachine<'a> {
         };
         let fields = class.all_fields();
         if let Some(base) = class.library_base().filter(|base| is_config(base)) {
-            // Fields of the library get other defaults. The words count for more.
+            // Fields of the library get other defaults. Words of the command take precedence.
             for (name, field) in &fields {
                 let flag = format!("--{name}");
                 let in_words = self.script.words.iter().any(|word| word.split('=').next() == Some(&flag));
@@ -210,7 +210,7 @@ impl<'a> PyMachine<'a> {
         while let Some(word) = words.get(at) {
             at += 1;
             if !is_option(word) {
-                // A value of another option is not a positional argument.
+                // A value that belongs to another option is not a positional argument.
                 let follows = at > 1 && is_option(&words[at - 2]) && !self.read.script_words.contains(&(at - 2));
                 if let Some(option) = if follows { None } else { positional.next() } {
                     self.read.script_words.insert(at - 1);

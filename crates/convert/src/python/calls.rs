@@ -167,7 +167,7 @@ impl<'a> PyMachine<'a> {
         let last = match flow {
             PyFlow::Return(value) => value,
             _ => match early {
-                // The function ends early under a condition, else without a value.
+                // The function returns early under a condition, otherwise without a value.
                 Some(early) => return early,
                 None => PyValue::None,
             },

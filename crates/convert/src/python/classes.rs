@@ -131,7 +131,7 @@ impl<'a> PyMachine<'a> {
                 if let Some((_, value)) = call.keywords.iter().find(|(known, _)| known == name) {
                     return Some(value.clone());
                 }
-                // The result of a parser of options.
+                // The return value of an option parser.
                 if call.receiver.is_some() && (call.path.ends_with("Config") || call.path.ends_with("Arguments")) {
                     return Some(PyValue::Option(Rc::from(name)));
                 }

@@ -193,7 +193,7 @@ impl<'a> PyMachine<'a> {
                 self.frame().names = after;
                 flow
             }
-            // One branch leaves the function: the rest of the function follows the other one.
+            // One branch returns from the function; the rest of the function follows the other branch.
             (PyFlow::Return(value), PyFlow::Return(other)) => PyFlow::Return(self.merge(value, other)),
             (PyFlow::Return(value), PyFlow::Next) => {
                 self.returned(value);

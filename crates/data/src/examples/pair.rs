@@ -200,7 +200,7 @@ fn cut(mut pair: TokenizedPair, options: &PairOptions) -> Result<Result<Tokenize
 
 fn margin(row: &Row, key: &str) -> Result<Option<f64>> {
     match row.values.get(key) {
-        // Other rows of the file have the column. In a table, this one would be null.
+        // Other rows of the file have this column. In a table, the value of this row would be null.
         None | Some(Value::Null) => Ok(None),
         Some(value) => value
             .as_f64()

@@ -45,7 +45,7 @@ impl ChatColumns {
         }
         match value(&self.chat_template_kwargs_key) {
             None => {}
-            // A table gives every row every field, null if the row lacks it. A template must not see those.
+            // A table gives every row every field, null if the row lacks it. A template must not see such nulls.
             Some(Value::Object(fields)) => {
                 let set = fields.iter().filter(|(_, value)| !value.is_null());
                 set.for_each(|(name, value)| variables.insert(name.clone(), value.clone()));

@@ -205,7 +205,7 @@ fn judgement(label: &Value, tokenizer: &Tokenizer) -> Result<StepLabel> {
         Value::Bool(right) => Ok(StepLabel::Right(*right)),
         Value::String(text) => Ok(StepLabel::Token(tokenizer.single(text)?)),
         Value::Number(share) => match share.as_f64().filter(|share| (0.0..=1.0).contains(share)) {
-            // TRL writes wrong and right as integers; a probability is written with a decimal point.
+            // TRL writes labels of wrong and right steps as integers; a probability has a decimal point.
             Some(_) if share.as_u64() == Some(0) => Ok(StepLabel::Right(false)),
             Some(_) if share.as_u64() == Some(1) => Ok(StepLabel::Right(true)),
             Some(share) => Ok(StepLabel::Share(share)),

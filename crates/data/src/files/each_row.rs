@@ -58,7 +58,7 @@ impl FileRows {
             match result {
                 Ok(result) => done.push(result),
                 Err(error) if skips(&error) => malformed.add(&error),
-                // A template that was given up on another row says nothing about this row.
+                // A template that was too slow on another row may work on this row.
                 Err(error) if first.as_ref().is_none_or(|first| is_given_up(first) && !is_given_up(&error)) => {
                     first = Some(error)
                 }

@@ -25,7 +25,7 @@ pub(crate) fn read(text: &str, selection: &ColumnSelection) -> Result<(Vec<RowVa
         let rows = match lines.map(parse).collect::<Result<Vec<RowValues>>>() {
             Ok(rows) => Some(rows),
             Err(error) => match Deserializer::from_str(&text).into_iter::<RowValues>().collect::<Result<Vec<_>, _>>() {
-                // One object of several lines is hardly a row.
+                // A single object over several lines is unlikely to be a row.
                 Ok(rows) => Some(rows).filter(|rows| rows.len() > 1),
                 Err(_) => return Err(error),
             },

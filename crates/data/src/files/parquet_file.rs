@@ -61,7 +61,7 @@ impl ParquetFile {
         self.check_counts(&mask, max)?;
         let fields: Vec<FieldRef> = self.schema().fields().iter().map(with_views).collect();
         let schema = Arc::new(Schema::new_with_metadata(fields, self.schema().metadata().clone()));
-        // A type without such a form is read unchanged.
+        // A type without such an equivalent is read unchanged.
         let options = ArrowReaderOptions::new().with_schema(schema);
         if let Ok(metadata) = ArrowReaderMetadata::try_new(self.metadata.metadata().clone(), options) {
             self.metadata = metadata;

@@ -200,7 +200,7 @@ impl FileRows {
             }
             RowStorage::Json(rows) => rows[i].clone(),
         };
-        // pandas writes NaN for a missing value. Columns that are handed through keep it.
+        // pandas writes NaN for a missing value. Columns that are only copied keep their type.
         let is_named = |name: &String| self.named.as_ref().is_none_or(|named| named.contains(name));
         values.iter_mut().filter(|(name, value)| is_named(name) && is_missing(value)).for_each(|(_, value)| *value = Value::Null);
         if values.len() < self.filled.len() {

@@ -393,7 +393,7 @@ mod tests {
                 first.starts_with("the chat template in F failed: it takes") && first.contains(expected),
                 "{source}: {first}"
             );
-            // It is not rendered again for the next row.
+            // The error is kept, so the template is not rendered again for the next row.
             assert_eq!(error(), first);
         };
         thread::scope(|scope| cases.iter().for_each(|case| _ = scope.spawn(|| rendered(case))));

@@ -160,7 +160,7 @@ fn fitted(
     };
     let (joins, written) = joins.into_iter().find_map(attempt).unwrap_or((joins[2], String::new()));
     let (printed, quoted) = content::marks_in(&written);
-    // A quoted text shows that the template printed the list of parts itself.
+    // If the list is printed with quotes, the template printed the list of parts itself.
     let is_written = |marks: &[String]| marks.iter().all(|mark| printed.contains(&**mark) && !quoted.contains(&**mark));
     let as_text = render(marked.iter().map(content::joined).collect()).unwrap_or_default();
     let (joined, _) = content::marks_in(&as_text);

@@ -100,7 +100,7 @@ impl Literal {
         if ids.iter().all(|id| !self.ids.contains(id)) {
             return Ok(ids);
         }
-        // Some vocabularies have the text of a special token as a word. Then its characters are encoded one by one.
+        // Some vocabularies have the text of a special token as a word. Such text is encoded character by character.
         let mut cuts = vec![part.start];
         for range in literal {
             let inside = text[range.clone()].char_indices().map(|(at, _)| range.start + at);

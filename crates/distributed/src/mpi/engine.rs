@@ -125,6 +125,6 @@ fn watch_farewell(patience: Duration, code: u8) {
         terminal::say("error: a rank has not finalized MPI, although all work is done\n");
         process::exit(i32::from(code));
     };
-    // Without a thread nothing watches, and the end is as reliable as MPI makes it.
+    // Without this thread nothing watches the other ranks, and the end is as reliable as MPI makes it.
     _ = thread::Builder::new().spawn(watch);
 }

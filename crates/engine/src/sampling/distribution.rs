@@ -70,7 +70,7 @@ pub(super) fn block_of(sums: &[f64], u: f64) -> (usize, f64) {
         left -= sums[block];
         block += 1;
     }
-    // Rounding may put the number after the last token with a nonzero probability.
+    // Rounding may place the random number after the last token with a nonzero probability.
     while block > 0 && sums[block] == 0.0 {
         (block, left) = (block - 1, f64::INFINITY);
     }

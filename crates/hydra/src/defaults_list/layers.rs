@@ -196,7 +196,7 @@ impl Layers<'_> {
             false => layers.into_iter().rev().flatten().collect(),
         };
         let Some(inserted) = inserted else { return Ok(own) };
-        // An option of a group that the user wrote lies above the inserted file, too.
+        // An option that the user chose for a group overrides the inserted file, too.
         let (built_in, users): (Vec<_>, Vec<_>) = own.into_iter().partition(|layer| self.is_built_in(&layer.file));
         Ok(built_in.into_iter().chain([inserted]).chain(users).collect())
     }

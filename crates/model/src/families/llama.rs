@@ -8,7 +8,7 @@ pub(super) const FAMILY: Family = Family {
     class: "Llama",
     doc: "Llama 1-3.x: RMSNorm, SwiGLU, rotary positions with every rope_scaling, grouped-query attention",
     read: |config| {
-        // pretraining_tp > 1 only reorders a sum in transformers; refuse it rather than differ in the last digits.
+        // pretraining_tp > 1 only reorders a sum in transformers. It is refused, because the last digits would differ.
         config.only("pretraining_tp", 1.into())?;
         config.only("rope_interleaved", false.into())?;
         let attention_bias = config.bool_or("attention_bias", false)?;

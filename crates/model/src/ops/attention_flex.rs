@@ -162,7 +162,7 @@ pub(super) fn forward(qkv: [&[f32]; 3], pattern: &Pattern, dims: Dims) -> (Vec<f
             for part in block.parts() {
                 let keys = k[part.row * k_width + head * d..].as_ptr();
                 let to = scores[part.column..].as_mut_ptr();
-                // SAFETY: the rows of a part are rows of k, as `check` verified, and its columns those of the block.
+                // SAFETY: the rows of a part are rows of k, as `check` verified, and its columns are columns of the block.
                 unsafe { mm((n, part.len, d), to, (width, 1), false, qs.as_ptr(), (d, 1), keys, (1, k_width), OneThread) };
             }
             let sums = first(&mut scratch.numbers, n);
@@ -177,7 +177,7 @@ pub(super) fn forward(qkv: [&[f32]; 3], pattern: &Pattern, dims: Dims) -> (Vec<f
                 let max = simd::max_row(row);
                 *sum = simd::exp_sub_sum(row, 1.0, max);
                 let at = (block.row + i / group) * dims.heads + head * group + i % group;
-                // SAFETY: in bounds, and this (row, head) is this task's alone.
+                // SAFETY: the index is in bounds, and only this task uses this (row, head).
                 unsafe { *p_lse.at(at) = max + sum.ln() };
             }
             let result = first(&mut scratch.out, n * d);
@@ -188,7 +188,7 @@ pub(super) fn forward(qkv: [&[f32]; 3], pattern: &Pattern, dims: Dims) -> (Vec<f
                 unsafe { mm((n, d, part.len), to, (d, 1), i > 0, p, (width, 1), values, (k_width, 1), OneThread) };
             }
             for (i, (row, sum)) in result.chunks_exact(d).zip(sums.iter()).enumerate() {
-                // SAFETY: in bounds, and this (row, head) is this task's alone.
+                // SAFETY: the index is in bounds, and only this task uses this (row, head).
                 simd::scaled(1.0 / sum, row, unsafe { p_out.zeroed(at(i / group) + i % group * d, d) });
             }
         }
@@ -219,7 +219,7 @@ pub(super) fn backward(qkv: [&[f32]; 3], out: &[f32], lse: &[f32], dy: &[f32], p
                 let from = part.row * k_width + head * d;
                 let (keys, values, c) = (k[from..].as_ptr(), v[from..].as_ptr(), part.column);
                 let (to, dto) = (p[c..].as_mut_ptr(), dp[c..].as_mut_ptr());
-                // SAFETY: the rows of a part are rows of k and v, as `check` verified, and its columns those of the block.
+                // SAFETY: the rows of a part are rows of k and v, as `check` verified, and its columns are columns of the block.
                 unsafe {
                     mm((n, part.len, d), to, (width, 1), false, qs.as_ptr(), (d, 1), keys, (1, k_width), OneThread);
                     mm((n, part.len, d), dto, (width, 1), false, dys.as_ptr(), (d, 1), values, (1, k_width), OneThread);
@@ -253,7 +253,7 @@ pub(super) fn backward(qkv: [&[f32]; 3], out: &[f32], lse: &[f32], dy: &[f32], p
                 }
             }
             for (i, dqs) in dqs.chunks_exact(group * d).enumerate() {
-                // SAFETY: in bounds, and these heads of this row are this task's alone.
+                // SAFETY: the index is in bounds, and only this task uses these heads of this row.
                 simd::scaled(scoring.scale, dqs, unsafe { p_dq.zeroed(at(i), group * d) });
             }
         }

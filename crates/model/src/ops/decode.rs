@@ -127,7 +127,7 @@ fn flex(q: &[f32], k: &[f32], v: &[f32], at: &CacheView, scoring: AttentionScori
                 let sum = simd::exp_sub_sum(row, scale, max);
                 simd::scale(1.0 / sum, row);
             }
-            // SAFETY: the heads of one (row, kv head) follow each other in `out` and are this task's alone.
+            // SAFETY: the heads of one (row, kv head) are adjacent in `out`, and only this task uses them.
             let out = unsafe { p_out.zeroed(first, group * d) };
             gathered_sums(scores, v, starts, d, out);
         },

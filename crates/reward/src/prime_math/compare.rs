@@ -80,7 +80,7 @@ mod tests {
             for count in [1, 20, 90, 190, 198, 199, 201, 300, 1000, 1468, 5000, 100_000] {
                 let (given, expected) = (given(count), if count <= max { MathVerdict::Right } else { MathVerdict::Wrong });
                 let verdict = compare(&given, truth);
-                // Roots are left to sympy.
+                // Roots are compared by sympy.
                 let is_sure = count <= 90 && !given.contains("sqrt") || count >= 5000;
                 let start: String = given.chars().take(40).collect();
                 assert!(verdict == expected || !is_sure && verdict == MathVerdict::Undecided, "{count} of {start}: {verdict:?}");

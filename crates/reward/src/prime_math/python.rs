@@ -82,7 +82,7 @@ impl Extent {
         while let Some(c) = chars.next() {
             match c {
                 '(' | '[' => {
-                    // A product without a sign.
+                    // A product written without an operator, such as `2x`.
                     level.products += usize::from(level.after_operand);
                     outer.push(std::mem::take(&mut level));
                 }

@@ -67,7 +67,7 @@ fn answer(stream: &TcpStream, script: &[Act], received: &ReceivedRequests) -> Op
     let mut stream = stream;
     match script[(count - 1).min(script.len() - 1)] {
         Say(status, body) => {
-            // In one write, which is sent at once.
+            // Sent in one write.
             let reply = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{body}", body.len());
             stream.write_all(reply.as_bytes()).ok()
         }
@@ -273,7 +273,7 @@ fn a_silent_server_is_given_up_and_an_interrupt_ends_every_wait() {
         let asked = Instant::now();
         interrupt.ask();
         let error = asking.join().unwrap().unwrap_err();
-        // Far less than any of the waits, even on a very busy machine.
+        // Far less than any of the waiting times, even on a very busy machine.
         assert!(asked.elapsed() < Duration::from_secs(10) && error.downcast_ref::<RewardError>().is_none(), "{error:#}");
     }
 }

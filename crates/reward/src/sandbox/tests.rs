@@ -151,7 +151,7 @@ fn what_the_service_fails_at_is_no_score() {
     assert_eq!(kind, RewardFailure::Exception);
     assert!(message.ends_with("/run_code after 1 of 3 tries: the reply has more than 16777216 bytes"), "{message}");
 
-    // A program that does not compile fails, for any reply to later cases. A gateway timeout is temporary.
+    // A program that does not compile has failed, and replies to later cases do not change this. A gateway timeout is temporary.
     let broken = service(|request| if request["stdin"] == "0" { failed("Error") } else { (500, Value::Null) });
     assert_eq!(scored(sandbox(&broken, 2), PROGRAM, tests()).unwrap().score, Some(0.0));
     let tries = AtomicUsize::new(0);

@@ -45,7 +45,7 @@ impl BridgeProcess {
     /// # Errors
     /// If the process has ended.
     pub(super) fn ask(&mut self, line: &str) -> Result<Value> {
-        // If the process does not read the request, the missing reply shows it.
+        // If the process does not read the request, its reply is missing.
         let _ = self.requests.write_all(format!("{line}\n").as_bytes());
         let mut reply = String::new();
         let read = self.replies.read_line(&mut reply);

@@ -78,7 +78,7 @@ fn fit(widths: &mut [usize], is_text: impl Fn(usize) -> bool, room: usize) {
                 let others =
                     (0..widths.len()).filter(|column| *column != widest && is_text(*column)).map(|column| widths[column]);
                 let next = others.max().unwrap_or(0).max(LEAST);
-                // At least one column narrower, at most to the width of the next text.
+                // Each column becomes at least one character narrower, at most as narrow as the next text.
                 widths[widest] -= over.min(widths[widest].saturating_sub(next).max(1));
             }
             None => match widths.iter().rposition(|width| *width > 0) {

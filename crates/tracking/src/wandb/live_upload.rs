@@ -156,7 +156,7 @@ mod tests {
         assert!(error.contains("exit status: 3: no key"), "{error}");
         let error = start(dir.path(), "sleep 60").finish(Duration::ZERO, &ending).unwrap_err().to_string();
         assert!(error.contains("not done after 0 seconds"), "{error}");
-        // After a signal that follows the end of the run, nothing waits for the hour.
+        // After the end of a run, a signal also ends the wait of up to an hour.
         let interrupt = Interrupt::default();
         let ending = Ending::new(Exit::Finished, &interrupt);
         interrupt.ask();

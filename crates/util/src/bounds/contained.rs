@@ -82,7 +82,7 @@ pub fn contained<T: Send + 'static>(limits: WorkLimits, work: impl FnOnce() -> T
         WATCH.replace(Some(watched));
         let result = catch_unwind(AssertUnwindSafe(work));
         WATCH.take();
-        // Memory from here on does not belong to the work: the panic printer may have kept some.
+        // Memory that is allocated from here on does not belong to the work: the panic printer may have kept some.
         drop(bounds);
         let result = result.map_err(|panic| ContainedError::Panic(message(&*panic)));
         // The waiting thread may have given up.

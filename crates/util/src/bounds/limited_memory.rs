@@ -56,11 +56,12 @@ fn take(bytes: usize) {
 
 #[cold]
 fn wait_for_the_end() {
-    // A panic is being printed under a lock that other threads need. The panic will end the work soon.
+    // A panic is being printed, under a lock that other threads need. The panic will end the work soon.
     if std::thread::panicking() {
         return;
     }
-    // SAFETY: the flag belongs to the innermost `Limit` of this thread, which restores the previous pointer when dropped.
+    // SAFETY: the pointer belongs to the innermost `Limit` of this thread, which restores the previous pointer when it is
+    // dropped.
     unsafe { &*EXCEEDED.get() }.store(true, Ordering::Release);
     loop {
         std::thread::sleep(Duration::from_secs(3600));

@@ -82,7 +82,7 @@ mod tests {
     fn only_regular_files_are_opened_and_nothing_blocks() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
-        // A model in the Hugging Face cache: links out of its folder, to regular files.
+        // A model in the Hugging Face cache consists of links to regular files outside of its folder.
         fs::create_dir_all(at("blobs")).unwrap();
         fs::create_dir_all(at("snapshots/1")).unwrap();
         fs::write(at("blobs/abc"), "text").unwrap();

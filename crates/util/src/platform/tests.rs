@@ -44,7 +44,7 @@ fn a_process_has_one_name_until_it_ends() {
     let end = linux::end_of_process(child.id()).unwrap();
     super::kill(child.id());
     rustix::event::poll(&mut [rustix::event::PollFd::new(&end, rustix::event::PollFlags::IN)], None).unwrap();
-    // A zombie, which nobody has waited for.
+    // A zombie: its parent has not yet collected the exit code.
     assert!(super::has_ended(child.id()));
     assert_eq!([linux::process_name(child.id()), other::process_name(child.id())], [None, None]);
     assert!(linux::is_running(child.id()) && other::is_running(child.id()));

@@ -409,7 +409,7 @@ impl<'a> Reader<'a> {
         }
         self.takes('(').then_some(())?;
         if name == "print" {
-            // `print` itself is not a tool; the call is inside.
+            // The call is inside: `print` itself is not a tool.
             self.depth += 1;
             (self.depth <= DEEPEST).then_some(())?;
             let call = self.call()?;

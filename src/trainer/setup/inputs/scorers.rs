@@ -90,7 +90,7 @@ pub(crate) fn checked_rewards(
     let scores_itself = |prompt: &Prompt| agents.is_some_and(|agents| agents.scores(prompt));
     let scored = || train.iter().chain(val).filter(|prompt| !scores_itself(prompt));
     let rewards = plan.rewards(&scored().map(|p| p.data_source.as_str()).collect())?;
-    // A row whose responses are never scored may lack anything.
+    // A row whose responses are never scored may lack any column.
     let parts = [("data.train_files", train, !config.trainer.val_only), ("data.val_files", val, config.validates())];
     for (key, prompts, _) in parts.into_iter().filter(|(_, _, is_scored)| *is_scored) {
         let failure = |prompt: &Arc<Prompt>| {

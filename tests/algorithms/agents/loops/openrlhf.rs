@@ -63,7 +63,7 @@ fn golden_text_environment_is_openrlhfs() {
             let ids = ids_of(&case["generations"][at]["token_ids"]);
             let log_probs: Vec<f32> = (1..=ids.len()).map(|i| -0.01 * i as f32).collect();
             let mut turn = turn(&ids, &log_probs, ask);
-            // The ids of a case are only the ids that fitted.
+            // The ids of a case are only the ids that fit.
             turn.finish = if ids.len() == ask.max_tokens { Finish::Length } else { Finish::Stop };
             turns.push(turn.clone());
             turn

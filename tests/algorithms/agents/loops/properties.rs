@@ -185,7 +185,7 @@ fn check(label: &str, agent: Box<dyn AgentLoop>, dice: &Dice, limits: &Conversat
     let (mut turns, mut longest): (Vec<Response>, Vec<u32>) = (Vec::new(), Vec::new());
     let (episode, requests) = drive(agent, |at, ask: &SampleRequest| {
         assert!(at < 1000, "{label}: no end");
-        // Later turns do not change the kept text; a template may merge with the last token.
+        // Later turns do not change the earlier text; a template may merge text with the last token.
         let kept = longest.len().saturating_sub(1).min(ask.ids.len());
         assert_eq!(ask.ids[..kept], longest[..kept], "{label}");
         // A model samples at least one token; this one may exceed its token limit by one.

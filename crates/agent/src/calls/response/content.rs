@@ -62,7 +62,7 @@ fn strict(body: &str) -> Result<String, String> {
     let pieces: Vec<&str> = body.split(QUOTE).collect();
     let mut outside = String::new();
     for (i, piece) in pieces.iter().enumerate() {
-        // Marks replace the strings, so that keys are found only outside; an unclosed last quote is an ordinary text.
+        // Strings are replaced by marks, so that keys are found only outside of strings. An unclosed last quote is ordinary text.
         match (i % 2 == 1, i + 1 == pieces.len()) {
             (true, false) => outside.push('\x01'),
             (true, true) => outside.extend([QUOTE, piece]),

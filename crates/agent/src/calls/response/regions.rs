@@ -99,7 +99,7 @@ impl RegionParser {
                     continue;
                 }
                 let Some(found) = watched.find(&self.buffer, self.at) else {
-                    // The text that must follow may still come, and the field would then begin here.
+                    // The text that must follow may still arrive; the field would then begin here.
                     if !ended && matches!(watched.pattern, Pattern::Before(_)) {
                         return;
                     }

@@ -11,7 +11,7 @@ pub(super) fn read(reading: &mut Reading, value: &PyValue) {
     match value {
         PyValue::None => {}
         PyValue::Call(call) if call.path.ends_with("Config") || call.path.ends_with("Arguments") => arguments(reading, call),
-        // The parser of options has given all values.
+        // The option parser has returned all values.
         PyValue::Item(_) | PyValue::Option(_) if reading.program.reads_options => {}
         PyValue::Unknown(unknown) => {
             reading.refuse(unknown.line, &unknown.text, "the configuration of the trainer cannot be read")

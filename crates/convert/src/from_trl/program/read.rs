@@ -74,7 +74,7 @@ fn trainer(reading: &mut Reading, call: &Rc<LibraryCall>, class: &TrainerClass) 
     let positional = class.positional(call).into_iter().zip(&call.arguments);
     let named = call.keywords.iter().map(|(name, value)| (trainers::present_name(name), value));
     let mut arguments: Vec<(&str, &PyValue)> = positional.chain(named).collect();
-    // The model is compared with that of the tokenizer and of the reference.
+    // The model is compared with the model of the tokenizer and of the reference.
     arguments.sort_by_key(|(name, _)| !matches!(*name, "model" | "args"));
     for (name, value) in arguments {
         trainer_arguments::read(reading, call, name, value);

@@ -112,7 +112,7 @@ pub(crate) fn decode_prologue(model: &Prologue, buffers: &StepBuffers) -> (CubeT
     let half = model.angles.as_ref().map_or(0, |[cos, _]| cos.shape()[1]);
     let x = empty(embedding, [rows, h], DType::F32);
     let angles = model.angles.as_ref().map(|all| all.each_ref().map(|all| empty(all, [rows, half], all.dtype)));
-    // A kernel needs a buffer for each argument. It does not access those of parts that the model lacks.
+    // A kernel needs a buffer for each argument. The kernel does not access the buffers of parts that the model lacks.
     let [all_cos, all_sin] = model.angles.as_ref().map_or([embedding; 2], |all| all.each_ref());
     let [cos, sin] = angles.as_ref().map_or([&x; 2], |angles| angles.each_ref());
     let learned = model.learned.as_ref().unwrap_or(&model.embedding);

@@ -217,7 +217,7 @@ pub(crate) fn finish_heads(qkv: [CubeTensor; 3], [heads, kv_heads, d]: [usize; 3
         Some((weights, eps, offset)) => (Some(weights.map(dense)), eps as f32, offset as f32),
         None => (None, 0.0, 0.0),
     };
-    // A kernel needs a buffer for each argument. It does not read those of missing steps.
+    // A kernel needs a buffer for each argument. The kernel does not read the buffers of missing steps.
     let v_out = if has_bias { out(kv_heads) } else { shaped(dense(v.tensor.clone()), kv_heads) };
     let [q_bias, k_bias, v_bias] = bias.unwrap_or_else(|| std::array::from_fn(|_| q.tensor.clone()));
     let [q_weight, k_weight] = weights.unwrap_or_else(|| std::array::from_fn(|_| q.tensor.clone()));

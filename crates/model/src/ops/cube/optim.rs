@@ -161,7 +161,7 @@ pub fn squares<'a>(all: impl IntoIterator<Item = &'a Tensor<1>>) -> Option<Vec<f
         let sizes = group.iter().map(size).collect::<Vec<_>>();
         let starts = starts(&sizes, SQUARED);
         let count = starts[sizes.len()];
-        // SAFETY: a unit stays within its tensor's size, and `sums` has an element for each cube with elements.
+        // SAFETY: a unit stays within its tensor's size, and `sums` has an element for each cube that has elements.
         unsafe {
             square::launch_unchecked(
                 &first.client,

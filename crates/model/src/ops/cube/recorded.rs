@@ -34,8 +34,8 @@ impl Recorded {
             started.and(graph)
         });
         recorded.map(Self).map_err(|error| {
-            // CubeCL considers the results of the first run unwritten, since nothing of the second run was run. On CUDA and HIP
-            // an empty write from the host corrects this; with WebGPU it would really write.
+            // CubeCL treats the results of the first run as unwritten, because the second run was only recorded, not executed. On
+            // CUDA and HIP, an empty write from the host corrects this; with WebGPU it would overwrite the buffer.
             if !client.name().starts_with("wgpu") {
                 written.into_iter().for_each(|handle| client.write(&handle, Bytes::from_bytes_vec(Vec::new())));
             }

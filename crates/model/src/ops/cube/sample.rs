@@ -135,8 +135,8 @@ fn draw_rows<F: Float>(
     let (first, count) = (settings[at + 9] as usize * PLACES + settings[at + 10] as usize, settings[at + 11] as usize);
     let mut row = LogitRow { start: number * stride, v, max: 0f32, scale, floor: 0u32, last: v, zero };
 
-    // Each loop over `times` runs once or not at all. Units wait for each other inside, so all must take the same branch, which
-    // WGSL can verify for a loop.
+    // Each loop over `times` runs once or not at all. Units wait for each other inside the loop, so all must take the same
+    // branch; WGSL can verify this for a loop.
 
     // The model's own distribution, at the temperature, and at 1 if requested.
     row.max = largest::<F>(&*x, row, &mut scratch, units);
@@ -180,7 +180,7 @@ fn draw_rows<F: Float>(
     let in_order = top_p >= 1f32 || is_greedy;
     times = if in_order { 0u32 } else { 1u32 };
     while times > 0 {
-        // Above 0, so that tokens without mass do not count as the most probable.
+        // Above 0, so that tokens with probability 0 do not count as the most probable.
         let target = (top_p * kept).max(1.0e-30f32);
         let least = search::<F>(&*x, row, target, &mut scratch, Weight::Mass, units);
         let mut last = v;
