@@ -28,91 +28,54 @@ pub struct Listing {
     pub command: &'static str,
     /// The subject of a row.
     pub row: &'static str,
-    /// The keys of every row, sorted. Later versions may add keys.
-    pub keys: &'static [&'static str],
+    keys: &'static [&'static str],
+    /// Further keys, if another listing has the same `keys`.
+    further: &'static [&'static str],
+}
+
+impl Listing {
+    /// Returns the keys of every row, sorted. Later versions may add keys.
+    #[must_use]
+    pub fn keys(&self) -> Vec<&'static str> {
+        let mut keys = [self.keys, self.further].concat();
+        keys.sort_unstable();
+        keys
+    }
+}
+
+const fn listing(command: &'static str, row: &'static str, keys: &'static [&'static str]) -> Listing {
+    Listing { command, row, keys, further: &[] }
 }
 
 /// The keys of a conversion.
 const CONVERSION: &[&str] =
     &["differences", "edition", "error", "ignored", "library", "missing", "not_supported", "notes", "recipe", "subcommand"];
 
+/// The keys of a device.
+const DEVICE: &[&str] = &["adapter", "bfloat16", "device", "float16", "float32", "memory", "note", "software", "usable"];
+
+/// The keys of a run.
+#[rustfmt::skip]
+const RUN: &[&str] = &[
+    "best", "burnish", "bytes", "command", "device", "dir", "duration_s", "ended", "error", "id", "kind", "model", "name", "no_signal",
+    "phase", "problems", "resumable", "reward", "started", "state", "step", "total_steps", "worked",
+];
+
 /// The commands with `--json`.
 pub const LISTINGS: &[Listing] = &[
-    Listing { command: "config diff", row: "a setting that differs", keys: &["a", "a_from", "b", "b_from", "key"] },
-    Listing { command: "config explain", row: "a setting", keys: &["default", "from", "key", "meaning", "takes", "value"] },
-    Listing {
-        command: "devices",
-        row: "a device, or a backend without one",
-        keys: &["adapter", "bfloat16", "device", "float16", "float32", "memory", "note", "software", "usable"],
-    },
-    Listing { command: "fetch", row: "a file or folder in the cache", keys: &["name", "path"] },
-    Listing { command: "from-openrlhf", row: "the conversion", keys: CONVERSION },
-    Listing { command: "from-trl", row: "the conversion", keys: CONVERSION },
-    Listing { command: "from-verl", row: "the conversion", keys: CONVERSION },
-    Listing { command: "recipes", row: "a recipe", keys: &["command", "goal", "hardware", "name", "own_data", "prepare"] },
-    Listing { command: "reward check", row: "a response", keys: &["response", "row"] },
-    Listing { command: "runs diff", row: "a setting that differs, or a result", keys: &["a", "b", "key", "of"] },
-    Listing {
-        command: "runs ls",
-        row: "a run",
-        keys: &[
-            "best",
-            "burnish",
-            "bytes",
-            "command",
-            "device",
-            "dir",
-            "duration_s",
-            "ended",
-            "error",
-            "id",
-            "kind",
-            "model",
-            "name",
-            "no_signal",
-            "phase",
-            "problems",
-            "resumable",
-            "reward",
-            "started",
-            "state",
-            "step",
-            "total_steps",
-            "worked",
-        ],
-    },
-    Listing {
-        command: "runs show",
-        row: "the run",
-        keys: &[
-            "best",
-            "burnish",
-            "bytes",
-            "checkpoints",
-            "command",
-            "device",
-            "dir",
-            "duration_s",
-            "ended",
-            "error",
-            "id",
-            "kind",
-            "metrics",
-            "model",
-            "name",
-            "no_signal",
-            "phase",
-            "problems",
-            "resumable",
-            "reward",
-            "started",
-            "state",
-            "step",
-            "total_steps",
-            "worked",
-        ],
-    },
-    Listing { command: "self-check", row: "a check", keys: &["advice", "check", "found", "ok", "seconds"] },
+    listing("config diff", "a setting that differs", &["a", "a_from", "b", "b_from", "key"]),
+    listing("config explain", "a setting", &["default", "from", "key", "meaning", "takes", "value"]),
+    listing("devices", "a device, or a backend without one", DEVICE),
+    listing("fetch", "a file or folder in the cache", &["name", "path"]),
+    listing("from-openrlhf", "the conversion", CONVERSION),
+    listing("from-trl", "the conversion", CONVERSION),
+    listing("from-verl", "the conversion", CONVERSION),
+    listing("recipes", "a recipe", &["command", "goal", "hardware", "name", "own_data", "prepare"]),
+    listing("reward check", "a response", &["response", "row"]),
+    listing("runs diff", "a setting that differs, or a result", &["a", "b", "key", "of"]),
+    listing("runs ls", "a run", RUN),
+    Listing { further: &["checkpoints", "metrics"], ..listing("runs show", "the run", RUN) },
+    listing("self-check", "a check", &["advice", "check", "found", "ok", "seconds"]),
 ];
 
 /// The other commands, and what a program reads in place of a listing.

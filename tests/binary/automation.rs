@@ -69,8 +69,8 @@ fn every_listing_prints_rows_with_its_keys() {
             let mut keys: Vec<&str> = row.as_object().unwrap().keys().map(String::as_str).collect();
             keys.sort_unstable();
             // A reward function adds its own keys.
-            keys.retain(|key| listing.keys.contains(key) || listing.command != "reward check");
-            assert_eq!(keys, listing.keys, "{words:?}");
+            keys.retain(|key| listing.keys().contains(key) || listing.command != "reward check");
+            assert_eq!(keys, listing.keys(), "{words:?}");
         }
     }
     let (found, _) = rows(&["runs", "diff", "a", "b"], folder.path());

@@ -1,15 +1,15 @@
 //! The end of docs/automation.md, rendered from the tables of exit codes and listings.
 
-use burnish::cli::{EXIT_CODES, LISTINGS, NOT_LISTING};
+use burnish::cli::{EXIT_CODES, LISTINGS, Listing, NOT_LISTING};
 
 use crate::docs::{check, root};
 
 fn tables() -> String {
     let codes: String = EXIT_CODES.iter().map(|(code, meaning)| format!("| {code} | {meaning} |\n")).collect();
-    let keys = |keys: &[&str]| keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+    let keys = |listing: &Listing| listing.keys().iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
     let listings = LISTINGS
         .iter()
-        .map(|listing| format!("- `trainer {} --json`; a row is {}: {}\n", listing.command, listing.row, keys(listing.keys)));
+        .map(|listing| format!("- `trainer {} --json`; a row is {}: {}\n", listing.command, listing.row, keys(listing)));
     let listings: String = listings.collect();
     let others: String = NOT_LISTING.iter().map(|(command, instead)| row(command, instead)).collect();
     format!(
