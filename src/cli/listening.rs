@@ -1,6 +1,7 @@
 //! The options of the commands that start a server.
 
 use std::env;
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::Error;
 
-use burnish_server::ServerLimits;
+use burnish_server::{ListenOptions, ServerLimits};
 use burnish_util::secret::remember;
 
 #[derive(Args)]
@@ -40,23 +41,27 @@ pub(crate) struct ListenArgs {
 }
 
 impl ListenArgs {
-    /// Returns the limits of the server.
-    pub(super) fn limits(&self) -> ServerLimits {
-        ServerLimits {
+    /// Returns the options of the server.
+    ///
+    /// # Errors
+    /// If the environment variable of the token is missing or empty.
+    pub(super) fn options(&self, port: u16) -> Result<ListenOptions> {
+        let limits = ServerLimits {
             connections: self.max_connections.get(),
             request_time: Duration::from_secs(self.request_timeout.get() as u64),
             body: self.max_request_bytes.get(),
             body_bound: "--max-request-bytes",
             in_flight: self.max_bytes_in_flight.get(),
-        }
+        };
+        let token = self.token_env.as_deref().map(token).transpose()?;
+        Ok(ListenOptions { host: self.host.clone(), port, allowed_hosts: self.allow_host.clone(), token, limits })
     }
 
-    /// Returns the token that clients must send.
-    ///
-    /// # Errors
-    /// If the environment variable is missing or empty.
-    pub(super) fn token(&self) -> Result<Option<String>> {
-        self.token_env.as_deref().map(token).transpose()
+    /// Warns if other machines reach the server without a token.
+    pub(super) fn warn_if_open(&self, address: SocketAddr) {
+        if self.token_env.is_none() && !address.ip().is_loopback() {
+            tracing::warn!("every client that reaches {address} can use this server; --token-env NAME requires a token");
+        }
     }
 }
 

@@ -104,8 +104,7 @@ fn set_up(args: &ServeArgs) -> Result<(ModelServer, std::net::SocketAddr)> {
     let template = |file: &PathBuf| std::fs::read_to_string(file).with_context(|| format!("--chat-template {}", file.display()));
     let variables: Map<String, Value> =
         serde_json::from_str(&args.chat_template_kwargs).context("--chat-template-kwargs must be a JSON object")?;
-    let token = args.listen.token()?;
-    let open = token.is_none();
+    let listen = args.listen.options(args.port)?;
     let format = args.tool_format.as_deref().map(format_called).transpose()?;
     let model = ModelOptions {
         model: NamedModel::find("--model", &args.model)?,
@@ -134,11 +133,7 @@ fn set_up(args: &ServeArgs) -> Result<(ModelServer, std::net::SocketAddr)> {
     };
     let server = ModelServer::new(ServeOptions {
         model,
-        host: args.listen.host.clone(),
-        port: args.port,
-        allowed_hosts: args.listen.allow_host.clone(),
-        token,
-        limits: args.listen.limits(),
+        listen,
         seed: args.seed,
         engine: NativeEngine {
             max_num_seqs: args.max_num_seqs.get(),
@@ -151,9 +146,7 @@ fn set_up(args: &ServeArgs) -> Result<(ModelServer, std::net::SocketAddr)> {
         recorded_tokens: args.recorded_tokens,
     })?;
     let address = server.address()?;
-    if open && !address.ip().is_loopback() {
-        tracing::warn!("every client that reaches {address} can use this server; --token-env NAME requires a token");
-    }
+    args.listen.warn_if_open(address);
     Ok((server, address))
 }
 

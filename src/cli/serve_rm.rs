@@ -60,12 +60,10 @@ pub(super) fn run(args: &ServeRmArgs) -> Result<(), CliError> {
 }
 
 fn set_up(args: &ServeRmArgs) -> Result<(RewardModelServer, std::net::SocketAddr)> {
-    let token = args.listen.token()?;
-    let open = token.is_none();
+    let listen = args.listen.options(args.port)?;
     let server = RewardModelServer::new(ServeRmOptions {
         model: NamedModel::find("--model", &args.model)?,
-        host: args.listen.host.clone(),
-        port: args.port,
+        listen,
         max_len: args.max_len.map(NonZeroUsize::get),
         batch_size: args.batch_size.get(),
         steps: StepScoringOptions {
@@ -76,14 +74,9 @@ fn set_up(args: &ServeRmArgs) -> Result<(RewardModelServer, std::net::SocketAddr
         },
         device: args.device,
         dtype: args.dtype,
-        limits: args.listen.limits(),
         max_queries: args.max_queries.get(),
-        allowed_hosts: args.listen.allow_host.clone(),
-        token,
     })?;
     let address = server.address()?;
-    if open && !address.ip().is_loopback() {
-        tracing::warn!("every client that reaches {address} can use this server; --token-env NAME requires a token");
-    }
+    args.listen.warn_if_open(address);
     Ok((server, address))
 }

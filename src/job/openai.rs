@@ -1,11 +1,11 @@
 //! The addresses of OpenAI's API, for every server that offers them, and its errors.
 
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::StatusCode;
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::http::request::Parts;
-use hyper::{Method, StatusCode};
 
 use burnish_agent::endpoint::{Api, ApiError, EndpointModel, HttpReply};
-use burnish_server::{HttpError, HttpResponse, ResponseBody, json_response};
+use burnish_server::{HttpError, HttpResponse, Methods, ResponseBody, json_response};
 
 const CHAT: &str = "/v1/chat/completions";
 const TEXT: &str = "/v1/completions";
@@ -33,10 +33,10 @@ impl ApiPath {
     }
 
     /// Returns the methods that the address takes.
-    pub(crate) fn methods(&self) -> &'static [Method] {
+    pub(crate) fn methods(&self) -> Methods {
         match self {
-            Self::Complete(_) => &[Method::POST],
-            Self::Models | Self::Model(_) => &[Method::GET, Method::HEAD],
+            Self::Complete(_) => Methods::POST,
+            Self::Models | Self::Model(_) => Methods::READ,
         }
     }
 }
@@ -46,23 +46,6 @@ pub(crate) fn not_there(head: &Parts, further: &str) -> HttpError {
     let message =
         format!("{} {}: this server has {CHAT}, {TEXT}, {MODELS}, {MODELS}/NAME{further}", head.method, head.uri.path());
     HttpError::new(StatusCode::NOT_FOUND, message)
-}
-
-/// Checks the method of a request. `names`: the names of those in `allowed`.
-///
-/// # Errors
-/// If the method is not allowed.
-pub(crate) fn check_method(head: &Parts, allowed: &[Method], names: &'static str) -> Result<(), HttpError> {
-    if allowed.contains(&head.method) {
-        return Ok(());
-    }
-    let message = format!("{} takes {names}, not {}", head.uri.path(), head.method);
-    Err(HttpError::new(StatusCode::METHOD_NOT_ALLOWED, message).with(ALLOW, names))
-}
-
-/// Returns the names of the methods of `ApiPath::methods`.
-pub fn names(allowed: &[Method]) -> &'static str {
-    if allowed.len() == 1 { "POST" } else { "GET, HEAD" }
 }
 
 /// Returns the reply about models.

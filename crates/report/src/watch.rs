@@ -1,7 +1,8 @@
 //! Serves the page of active runs to browsers on this machine: `trainer report --watch`.
 
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::future::pending;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -9,11 +10,10 @@ use std::time::SystemTime;
 use anyhow::{Context, Result};
 use hyper::body::Bytes;
 use hyper::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::http::request::Parts;
-use hyper::{HeaderMap, Method, StatusCode};
-use tokio::runtime;
+use hyper::{HeaderMap, StatusCode};
 use tokio::task::spawn_blocking;
 
 use super::gather::{Data, Gather};
@@ -21,13 +21,13 @@ use super::page::page;
 use super::record::RecordedRun;
 use burnish_checkpoint::TRACKER_FILE;
 use burnish_run::{INFO, METRICS, PHASE, SAMPLES};
-use burnish_server::{Handler, Hosts, HttpError, HttpResponse, ServerLimits, serve};
+use burnish_server::{BoundServer, Handler, HttpError, HttpResponse, Methods, ServerLimits};
 use burnish_util::interrupt::Interrupt;
 use burnish_util::lock::is_locked;
 
 /// A server that is bound to its address.
 pub struct Watch {
-    listener: TcpListener,
+    server: BoundServer,
     view: View,
 }
 
@@ -38,10 +38,9 @@ impl Watch {
     /// If the port is taken, or a file cannot be read.
     pub fn new(dirs: Vec<PathBuf>, port: Option<u16>) -> Result<Self> {
         let port = port.unwrap_or(0);
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let listener = TcpListener::bind(address)
-            .with_context(|| format!("cannot listen at {address}: without --port, a free port is chosen"))?;
-        Ok(Self { listener, view: View::new(dirs)? })
+        let server = BoundServer::loopback(port, ServerLimits::SHOWING)
+            .with_context(|| format!("cannot listen at 127.0.0.1:{port}: without --port, a free port is chosen"))?;
+        Ok(Self { server, view: View::new(dirs)? })
     }
 
     /// Returns the server's address.
@@ -49,7 +48,7 @@ impl Watch {
     /// # Errors
     /// If the system cannot return the address, which cannot happen for a bound server.
     pub fn address(&self) -> Result<SocketAddr> {
-        Ok(self.listener.local_addr()?)
+        Ok(self.server.address()?)
     }
 
     /// Serves requests until the interrupt, and ends within a second of it.
@@ -58,11 +57,7 @@ impl Watch {
     /// If the system refuses to serve further.
     pub fn run(self, interrupt: &Interrupt) -> Result<()> {
         // Requests read the files one after another, so one thread for that is enough.
-        let runtime = runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build()?;
-        let pages = Arc::new(Pages(Mutex::new(self.view)));
-        let served = runtime.block_on(serve(self.listener, pages, Hosts::loopback(), ServerLimits::SHOWING, interrupt));
-        runtime.shutdown_background();
-        Ok(served?)
+        self.server.run(Arc::new(Pages(Mutex::new(self.view))), 1, interrupt, pending())
     }
 }
 
@@ -74,10 +69,7 @@ const DATA: &str = "/data.json";
 
 impl Handler for Pages {
     fn admit(&self, head: &Parts) -> Result<(), HttpError> {
-        if ![Method::GET, Method::HEAD].contains(&head.method) {
-            return Err(HttpError::new(StatusCode::METHOD_NOT_ALLOWED, "this server is read-only: use GET or HEAD")
-                .with(ALLOW, "GET, HEAD"));
-        }
+        Methods::READ.check(head)?;
         if ![PAGE, DATA].contains(&head.uri.path()) {
             return Err(HttpError::new(StatusCode::NOT_FOUND, "this server has only / and /data.json"));
         }
@@ -190,6 +182,9 @@ fn traces(gather: &Gather) -> Vec<Trace> {
 
 #[cfg(test)]
 mod tests {
+    use hyper::Method;
+    use tokio::runtime;
+
     use super::*;
 
     fn view(dir: &std::path::Path) -> View {

@@ -6,19 +6,23 @@
 
 mod bearer;
 mod body;
+mod bound;
 mod connection;
 mod handler;
 mod hosts;
 mod http_error;
 mod limits;
+mod methods;
 mod request;
 mod serve;
 mod wire;
 
 pub use bearer::Bearer;
 pub use body::ResponseBody;
+pub use bound::{BoundServer, ListenOptions};
 pub use handler::Handler;
 pub use hosts::Hosts;
 pub use http_error::{HttpError, HttpResponse, json_response};
 pub use limits::ServerLimits;
+pub use methods::Methods;
 pub use serve::serve;

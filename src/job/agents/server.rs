@@ -2,7 +2,7 @@
 //! has a key that identifies its conversation.
 
 use std::collections::HashMap;
-use std::net::TcpListener;
+use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -11,13 +11,12 @@ use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::header::AUTHORIZATION;
 use hyper::http::request::Parts;
-use tokio::runtime;
 
-use crate::job::openai::{self, ApiPath, check_method, names, not_there};
+use crate::job::openai::{self, ApiPath, not_there};
 use burnish_agent::endpoint::{Api, ApiError, EndpointModel, HttpReply};
 use burnish_agent::program::{Inbox, ProgramHandle};
 use burnish_agent::session::{ApiAccess, PythonProgram, random_token};
-use burnish_server::{Handler, Hosts, HttpError, HttpResponse, ServerLimits, serve};
+use burnish_server::{BoundServer, Handler, HttpError, HttpResponse, ServerLimits};
 use burnish_util::interrupt::Interrupt;
 
 /// Maximum number of connections: a program may have several.
@@ -44,11 +43,6 @@ impl AgentServer {
     /// # Errors
     /// If the system has no free port or thread.
     pub(super) fn start(model: Arc<EndpointModel>) -> Result<Self> {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).context("the programs of conversations need a port of 127.0.0.1")?;
-        let base_url = format!("http://{}/v1", listener.local_addr()?);
-        let programs = Arc::new(Programs { model, desks: Mutex::default() });
-        let (site, interrupt) = (programs.clone(), Interrupt::default());
-        let stop = interrupt.clone();
         let limits = ServerLimits {
             connections: CONNECTIONS,
             request_time: ServerLimits::REQUEST_TIME,
@@ -56,10 +50,14 @@ impl AgentServer {
             body_bound: "what a program may send: bytes",
             in_flight: IN_FLIGHT,
         };
-        let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+        let server = BoundServer::loopback(0, limits).context("the programs of conversations need a port of 127.0.0.1")?;
+        let base_url = format!("http://{}/v1", server.address()?);
+        let programs = Arc::new(Programs { model, desks: Mutex::default() });
+        let (handler, interrupt) = (programs.clone(), Interrupt::default());
+        let stop = interrupt.clone();
         let run = move || {
-            if let Err(error) = runtime.block_on(serve(listener, site, Hosts::loopback(), limits, &stop)) {
-                tracing::error!("the server for the programs of conversations stopped: {error}");
+            if let Err(error) = server.run(handler, 1, &stop, pending()) {
+                tracing::error!("the server for the programs of conversations stopped: {error:#}");
             }
         };
         thread::Builder::new().name("agent server".to_owned()).spawn(run)?;
@@ -135,7 +133,7 @@ impl Programs {
 impl Handler for Programs {
     fn admit(&self, head: &Parts) -> Result<(), HttpError> {
         let address = ApiPath::parse(head.uri.path()).ok_or_else(|| not_there(head, ""))?;
-        check_method(head, address.methods(), names(address.methods()))?;
+        address.methods().check(head)?;
         self.handle(head).map(drop)
     }
 

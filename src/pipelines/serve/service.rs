@@ -12,9 +12,9 @@ use tokio::task::spawn_blocking;
 use super::hub::RequestHub;
 use super::page::page;
 use super::request_log::{ANSWERED, RequestCounts, RequestLog, log_refused};
-use crate::job::openai::{self, ApiPath, check_method, names, not_there, unescaped};
+use crate::job::openai::{self, ApiPath, not_there, unescaped};
 use burnish_agent::endpoint::{Api, ApiError, CONVERSATION_HEADER, EndpointModel, HttpReply, ServedConversations};
-use burnish_server::{Bearer, Handler, HttpError, HttpResponse};
+use burnish_server::{Bearer, Handler, HttpError, HttpResponse, Methods};
 
 /// An addition to OpenAI's addresses: the served tokens of a conversation. DELETE returns and removes them.
 const CONVERSATIONS: &str = "/v1/conversations/";
@@ -42,9 +42,9 @@ impl Handler for ServeState {
     fn admit(&self, head: &Parts) -> Result<(), HttpError> {
         let path = head.uri.path();
         match ApiPath::parse(path) {
-            Some(address) => check_method(head, address.methods(), names(address.methods()))?,
-            None if [HEALTH, PAGE].contains(&path) => return check_method(head, &[Method::GET, Method::HEAD], "GET, HEAD"),
-            None if path.starts_with(CONVERSATIONS) => check_method(head, &[Method::GET, Method::DELETE], "GET, DELETE")?,
+            Some(address) => address.methods().check(head)?,
+            None if [HEALTH, PAGE].contains(&path) => return Methods::READ.check(head),
+            None if path.starts_with(CONVERSATIONS) => Methods::GET_OR_DELETE.check(head)?,
             None => return Err(not_there(head, &format!(", {CONVERSATIONS}KEY, {HEALTH} and a page at {PAGE}"))),
         }
         self.facts.token.check(&head.headers)

@@ -1,12 +1,11 @@
 //! The server: its options, model and address.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail, ensure};
-use tokio::runtime;
+use anyhow::{Context, Result, anyhow, ensure};
 use tokio::sync::mpsc;
 
 use super::scoring;
@@ -21,7 +20,7 @@ use burnish_model::hf_config::HfConfig;
 use burnish_model::{Cut, Init};
 use burnish_reward_model::model::{Reading, RewardModel};
 use burnish_reward_model::steps::{StepScorer, StepScoringOptions, judging_decoder, load_judge};
-use burnish_server::{Bearer, Hosts, ServerLimits, serve};
+use burnish_server::{BoundServer, ListenOptions};
 use burnish_util::interrupt::Interrupt;
 
 /// The number of requests that can wait for the model; further requests wait to enter the queue.
@@ -35,11 +34,7 @@ const STACK: usize = 8 << 20;
 pub struct ServeRmOptions {
     /// The reward model with its tokenizer.
     pub model: NamedModel,
-    pub host: String,
-    /// The port; 0 takes any free one.
-    pub port: u16,
-    /// Further names by which clients may address the server.
-    pub(crate) allowed_hosts: Vec<String>,
+    pub listen: ListenOptions,
     /// The maximum number of tokens of a query; longer queries are truncated at the end. `None` refuses queries beyond the
     /// model's positions.
     pub max_len: Option<usize>,
@@ -49,18 +44,15 @@ pub struct ServeRmOptions {
     pub steps: StepScoringOptions,
     pub device: Device,
     pub dtype: Dtype,
-    pub limits: ServerLimits,
     /// The maximum number of queries in one request.
     pub(crate) max_queries: usize,
-    /// The bearer token that clients must send; `None` if they need none.
-    pub token: Option<String>,
 }
 
 /// A server that has loaded its model and bound its address.
 pub struct RewardModelServer {
     model: RewardModel,
     texts: Texts,
-    listener: TcpListener,
+    server: BoundServer,
     interrupt: Interrupt,
     options: ServeRmOptions,
 }
@@ -79,8 +71,7 @@ impl RewardModelServer {
         let positions = decoder.max_position_embeddings;
         let longest = options.max_len.unwrap_or(positions);
         ensure!(longest <= positions, "--max-len {longest}: {} has max_position_embeddings {positions}", folder.display());
-        let (host, port) = (options.host.as_str(), options.port);
-        let listener = TcpListener::bind((host, port)).with_context(|| format!("cannot listen at {host}:{port}"))?;
+        let server = BoundServer::new(&options.listen)?;
         let steps = || StepScorer::new(&options.steps, tokenizer.clone()).map(Some);
         let [of_model, of_texts] = if judges_steps { [steps()?, steps()?] } else { [None, None] };
         let device = open_device("--device", options.device, &[("--dtype", options.dtype)])?;
@@ -90,7 +81,7 @@ impl RewardModelServer {
         let reading = Reading { rewriting: None, max_length: options.max_len, positions, steps: of_model };
         let model = RewardModel { model, reading, cut: Cut::Sequences(options.batch_size) };
         let texts = Texts::new(tokenizer, options.max_len, positions, of_texts);
-        Ok(Self { model, texts, listener, interrupt: Interrupt::on_signals()?, options })
+        Ok(Self { model, texts, server, interrupt: Interrupt::on_signals()?, options })
     }
 
     /// Returns the address of the server.
@@ -98,7 +89,7 @@ impl RewardModelServer {
     /// # Errors
     /// If the system does not return it.
     pub fn address(&self) -> Result<SocketAddr> {
-        Ok(self.listener.local_addr()?)
+        Ok(self.server.address()?)
     }
 
     /// Serves until a signal, and ends within a second of it.
@@ -106,32 +97,27 @@ impl RewardModelServer {
     /// # Errors
     /// If the system stops the server, or the model's thread stops.
     pub fn run(self) -> Result<()> {
-        let Self { model, texts, listener, interrupt, options } = self;
+        let Self { model, texts, server, interrupt, options } = self;
         let (send, jobs) = mpsc::channel(WAITING);
         let batch_size = options.batch_size;
         // This thread is not joined: the end of the process ends it, even within a pass.
         let order = GpuStream::current();
         let pass = move || order.run(|| scoring::run(jobs, batch_size, |texts| model.scores(texts)));
         thread::Builder::new().name("model".to_owned()).stack_size(STACK).spawn(pass)?;
-        let hosts = Hosts::for_server(&options.host, &options.allowed_hosts, options.token.is_some());
         let service = ServeRmState {
             reports_cut: texts.cuts(),
             read: Box::new(move |query| texts.read(query)),
             jobs: send.clone(),
             model: options.model.folder().display().to_string(),
             max_queries: options.max_queries,
-            token: Bearer(options.token),
+            token: server.token(),
             started: Instant::now(),
             counts: Default::default(),
         };
-        let runtime = runtime::Builder::new_current_thread().enable_all().max_blocking_threads(TOKENIZING).build()?;
-        let served = runtime.block_on(async {
-            tokio::select! {
-                served = serve(listener, Arc::new(service), hosts, options.limits, &interrupt) => Ok(served?),
-                () = send.closed() => bail!("the thread of the model stopped"),
-            }
-        });
-        runtime.shutdown_background();
-        served
+        let broken = async {
+            send.closed().await;
+            anyhow!("the thread of the model stopped")
+        };
+        server.run(Arc::new(service), TOKENIZING, &interrupt, broken)
     }
 }

@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use anyhow::Result;
+use hyper::StatusCode;
 use hyper::body::Bytes;
-use hyper::header::ALLOW;
 use hyper::http::request::Parts;
-use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
@@ -16,7 +15,7 @@ use tokio::task::spawn_blocking;
 use super::request::{Query, queries};
 use super::scoring::Job;
 use burnish_reward_model::model::Input;
-use burnish_server::{Bearer, Handler, HttpError, HttpResponse, json_response};
+use burnish_server::{Bearer, Handler, HttpError, HttpResponse, Methods, json_response};
 
 const REWARD: &str = "/get_reward";
 const HEALTH: &str = "/health";
@@ -49,14 +48,13 @@ pub(super) struct QueryCounts {
 
 impl Handler for ServeRmState {
     fn admit(&self, head: &Parts) -> Result<(), HttpError> {
-        let (method, path) = (&head.method, head.uri.path());
-        let elsewhere = |status| HttpError::new(status, format!("{method} {path}: there is POST {REWARD} and GET {HEALTH}"));
-        match path {
-            REWARD if *method == Method::POST => self.token.check(&head.headers),
-            REWARD => Err(elsewhere(StatusCode::METHOD_NOT_ALLOWED).with(ALLOW, "POST")),
-            HEALTH if [Method::GET, Method::HEAD].contains(method) => Ok(()),
-            HEALTH => Err(elsewhere(StatusCode::METHOD_NOT_ALLOWED).with(ALLOW, "GET, HEAD")),
-            _ => Err(elsewhere(StatusCode::NOT_FOUND)),
+        match head.uri.path() {
+            REWARD => Methods::POST.check(head).and_then(|()| self.token.check(&head.headers)),
+            HEALTH => Methods::READ.check(head),
+            path => {
+                let message = format!("{} {path}: this server has POST {REWARD} and GET {HEALTH}", head.method);
+                Err(HttpError::new(StatusCode::NOT_FOUND, message))
+            }
         }
     }
 
