@@ -222,7 +222,7 @@ def main():
         "## A thousand connections",
         f"`serve-rm` and `report --watch` at the same time, each under {options.connections} connections for {options.seconds} seconds, on {os.cpu_count()} cores: {shares}. "
         f"Good clients send a request every {PAUSE:.0f} seconds over a lasting connection; the others return {PAUSE:.0f} seconds after their end.",
-        "    python3 scripts/check/soak.py --trainer target/release/trainer --markdown docs/benchmarks/reliability.md",
+        "```sh,needs-idle-machine\npython3 scripts/check/soak.py --trainer target/release/trainer --markdown docs/benchmarks/reliability.md\n```",
         *("\n".join(lines) for lines, _ in results),
     ]) + "\n"
     print(text)

@@ -1,7 +1,7 @@
-//! The repository itself: its layers, its pages, its prose, its packages, and a run's report in a browser.
-//! The repository itself: its layers, its pages, its site, its prose, and a run's report in a browser.
+//! The repository itself: its layers, its pages and their commands, its site, its prose, its packages, and a run's report in a browser.
 
 mod automation;
+mod commands;
 mod docs;
 mod extending;
 mod features;

@@ -18,17 +18,26 @@ pub(super) const MARKS: &[(&str, Play)] = &[
     ("console,example", Session::example),
     // A shell script without a failure.
     ("sh", Session::run),
-    // The same, and commands that train take two steps here.
+    // The same, and commands that train take two steps here, `dpo` on few rows.
     ("sh,short", Session::short),
-    // Files, named in a comment on their first line.
+    // Files, if their first line is a comment with the name.
     ("python", Session::file),
     ("yaml", Session::file),
     // Commands that a test machine cannot run.
-    ("sh,needs-network", Session::keep),
+    ("sh,needs-files", Session::keep),
     ("sh,needs-gpu", Session::keep),
+    ("sh,needs-idle-machine", Session::keep),
     ("sh,needs-machines", Session::keep),
+    ("sh,needs-network", Session::keep),
+    // Servers, which `tests/binary/serve.rs` and `tests/binary/serve_rm.rs` start.
+    ("sh,stays", Session::keep),
+    ("console,stays", Session::keep),
     // No command.
+    ("", Session::keep),
+    ("json", Session::keep),
+    ("rust", Session::keep),
     ("text", Session::keep),
+    ("toml", Session::keep),
 ];
 
 pub(super) struct Session {
@@ -122,7 +131,8 @@ impl Session {
         let short = |line: &str| {
             let (command, comment) = line.split_once("  #").unwrap_or((line, ""));
             let two = if command.starts_with("trainer ") { " trainer.total_training_steps=2" } else { "" };
-            format!("{}{two} # {comment}\n", command.trim_end())
+            let few = if command.starts_with("trainer dpo ") { " data.train_max_samples=256" } else { "" };
+            format!("{}{two}{few} # {comment}\n", command.trim_end())
         };
         self.run(&lines.lines().map(short).collect::<String>());
         body.to_owned()
@@ -130,8 +140,9 @@ impl Session {
 
     fn file(&self, body: &str) -> String {
         let name = body.strip_prefix("# ").and_then(|line| line.split([':', '\n', ' ']).next()).unwrap_or_default();
-        assert!(name.contains('.'), "{}: a file begins with `# NAME`:\n{body}", self.page);
-        std::fs::write(self.path(name), body).unwrap();
+        if name.contains('.') && !name.contains('/') {
+            std::fs::write(self.path(name), body).unwrap();
+        }
         body.to_owned()
     }
 
@@ -174,19 +185,4 @@ fn pattern(shown: &str) -> Regex {
     }
     pattern.push_str(&regex::escape(&shown[at..]));
     Regex::new(&(pattern + "$")).unwrap()
-}
-
-/// Splits at spaces; single and double quotes hold words together.
-pub(super) fn words(command: &str) -> Vec<String> {
-    let (mut words, mut open) = (vec![String::new()], None);
-    for c in command.chars() {
-        match (c, open) {
-            ('\'' | '"', None) => open = Some(c),
-            (c, Some(quote)) if c == quote => open = None,
-            (' ', None) => words.push(String::new()),
-            (c, _) => words.last_mut().unwrap().push(c),
-        }
-    }
-    words.retain(|word| !word.is_empty());
-    words
 }
