@@ -1,31 +1,69 @@
 //! The fields of a request's body, taken one by one. Null counts as missing, as in OpenAI's API.
 
+use std::collections::BTreeMap;
+
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
+use super::body_json::{JsonPrompt, ValueBudget, fields};
 use super::error::ApiError;
+use burnish_util::excerpt::beginning_of;
 
 /// The limit in bytes of an invalid value that a message shows.
 const SHOWN: usize = 80;
 
-/// The fields of an object that have not been taken yet.
-pub struct RequestFields(Map<String, Value>);
+/// The limit of fields of a body.
+const MOST_FIELDS: usize = 1000;
+/// The limits of names that are returned of fields that were not taken: their number, and the characters of a name.
+const MOST_LEFT: usize = 100;
+const LONGEST_NAME: usize = 80;
 
-impl RequestFields {
-    /// Parses a body.
+/// The fields of an object that have not been taken yet. A field becomes a value when it is taken.
+pub struct RequestFields<'a> {
+    /// The texts of values, by their names. A later field replaces an earlier one of the same name.
+    texts: BTreeMap<String, &'a [u8]>,
+    budget: ValueBudget,
+}
+
+impl<'a> RequestFields<'a> {
+    /// Finds the fields of a body.
     ///
     /// # Errors
     /// If it is not a JSON object.
-    pub fn parse(body: &[u8]) -> Result<Self, ApiError> {
-        match serde_json::from_slice(body) {
-            Ok(Value::Object(fields)) => Ok(Self(fields)),
-            Ok(other) => Err(ApiError::request(format!("the body must be a JSON object, not {}", shown(&other)))),
-            Err(error) => Err(ApiError::request(format!("the body must be a JSON object: {error}"))),
+    pub fn parse(body: &'a [u8]) -> Result<Self, ApiError> {
+        let wrong = |error| ApiError::request(format!("the body must be a JSON object: {error}"));
+        serde_json::from_slice::<IgnoredAny>(body).map_err(wrong)?;
+        let budget = ValueBudget::default();
+        if !body.trim_ascii_start().starts_with(b"{") {
+            let other = budget.value(body).map_err(wrong)?;
+            return Err(ApiError::request(format!("the body must be a JSON object, not {}", shown(&other))));
         }
+        let fields = fields(body);
+        if fields.len() > MOST_FIELDS {
+            let message = format!("the body has {} fields, but it must have at most {MOST_FIELDS}", fields.len());
+            return Err(ApiError::request(message));
+        }
+        let named = |(name, text)| Ok((serde_json::from_slice(name).map_err(wrong)?, text));
+        Ok(Self { texts: fields.into_iter().map(named).collect::<Result<_, ApiError>>()?, budget })
     }
 
     /// Takes a value; `None` if it is missing or null.
-    pub fn take(&mut self, name: &str) -> Option<Value> {
-        self.0.remove(name).filter(|value| !value.is_null())
+    ///
+    /// # Errors
+    /// If the value is nested too deeply, or the body has too many values.
+    pub fn take(&mut self, name: &str) -> Result<Option<Value>, ApiError> {
+        let Some(text) = self.texts.remove(name) else { return Ok(None) };
+        let value = self.budget.value(text).map_err(|error| invalid(name, &error))?;
+        Ok(Some(value).filter(|value| !value.is_null()))
+    }
+
+    /// Takes prompts; `None` if they are missing or null.
+    ///
+    /// # Errors
+    /// As for [`RequestFields::take`].
+    pub(super) fn prompts(&mut self, name: &str) -> Result<Option<JsonPrompt>, ApiError> {
+        let Some(text) = self.texts.remove(name).filter(|text| *text != b"null") else { return Ok(None) };
+        self.budget.prompts(text).map(Some).map_err(|error| invalid(name, &error))
     }
 
     pub fn text(&mut self, name: &str) -> Result<Option<String>, ApiError> {
@@ -81,16 +119,27 @@ impl RequestFields {
         expected: &str,
         read: impl FnOnce(Value) -> Result<T, Value>,
     ) -> Result<Option<T>, ApiError> {
-        let Some(value) = self.take(name) else { return Ok(None) };
+        let Some(value) = self.take(name)? else { return Ok(None) };
         read(value)
             .map(Some)
             .map_err(|wrong| ApiError::field(name, format!("`{name}` must be {expected}, not {}", shown(&wrong))))
     }
 
-    /// Returns the names of the fields that were not taken.
-    pub fn left(self) -> Vec<String> {
-        self.0.into_iter().filter(|(_, value)| !value.is_null()).map(|(name, _)| name).collect()
+    /// Drops a field.
+    pub(super) fn drop(&mut self, name: &str) {
+        self.texts.remove(name);
     }
+
+    /// Returns the names of the fields that were not taken, at most 100, each shortened.
+    pub fn left(self) -> Vec<String> {
+        let names = self.texts.iter().filter(|(_, text)| **text != b"null").map(|(name, _)| name);
+        names.take(MOST_LEFT).map(|name| beginning_of(name, LONGEST_NAME)).collect()
+    }
+}
+
+/// Returns the error of a field that cannot be parsed.
+fn invalid(name: &str, error: &serde_json::Error) -> ApiError {
+    ApiError::field(name, format!("`{name}` cannot be read: {error}"))
 }
 
 /// Returns a list of token ids; `None` for any other value.

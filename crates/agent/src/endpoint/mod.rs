@@ -8,6 +8,7 @@
 //!
 //! Fields and their meaning follow OpenAI's API reference; further fields have vLLM's names.
 
+mod body_json;
 mod choice_text;
 mod completion;
 mod conversation_key;

@@ -87,7 +87,7 @@ impl RequestOptions {
     /// If a value is out of range, or asks for an unsupported feature.
     pub fn take(fields: &mut RequestFields, max: usize) -> Result<Self, ApiError> {
         for (name, reason) in UNSUPPORTED {
-            let value = fields.take(name).filter(asks);
+            let value = fields.take(name)?.filter(asks);
             // OpenAI's default is 1.
             if value.is_some_and(|value| (*name, &value) != ("best_of", &Value::from(1))) {
                 return Err(ApiError::field(name, format!("`{name}` is not supported: {reason}")));
@@ -110,7 +110,7 @@ impl RequestOptions {
             max_tokens: max_tokens.or(older),
             min_tokens: fields.count("min_tokens", 0)?,
             seed: fields.integer("seed", "an integer", |_| true)?.map(i64::cast_unsigned),
-            stop: stop(fields.take("stop"))?,
+            stop: stop(fields.take("stop")?)?,
             stop_token_ids: fields.ids("stop_token_ids")?.unwrap_or_default(),
             include_stop: fields.flag("include_stop_str_in_output")?.unwrap_or(false),
             special_tokens: !fields.flag("skip_special_tokens")?.unwrap_or(true),

@@ -4,7 +4,8 @@ use serde_json::{Map, Value};
 
 use super::conversation_key::conversation_key;
 use super::error::ApiError;
-use super::fields::{RequestFields, ids, shown};
+use super::body_json::JsonPrompt;
+use super::fields::RequestFields;
 use super::messages::checked;
 use super::options::RequestOptions;
 
@@ -60,8 +61,8 @@ impl ChatRequest {
         let mut fields = RequestFields::parse(body)?;
         let messages = checked(fields.list("messages")?.unwrap_or_default())?;
         let tools = tools(fields.list("tools")?.unwrap_or_default())?;
-        let reads_calls = tool_choice(fields.take("tool_choice"))? && !tools.is_empty();
-        response_format(fields.take("response_format"))?;
+        let reads_calls = tool_choice(fields.take("tool_choice")?)? && !tools.is_empty();
+        response_format(fields.take("response_format")?)?;
         if fields.flag("add_generation_prompt")? == Some(false) {
             return Err(ApiError::field(
                 "add_generation_prompt",
@@ -94,14 +95,14 @@ impl TextRequest {
     /// If a field is invalid, or asks for an unsupported feature.
     pub fn parse(body: &[u8], header: Option<&str>, max: usize) -> Result<Self, ApiError> {
         let mut fields = RequestFields::parse(body)?;
-        let prompts = prompts(fields.take("prompt"))?;
+        let prompts = prompts(fields.prompts("prompt")?)?;
         if prompts.len() > max {
             return Err(ApiError::field(
                 "prompt",
                 format!("`prompt` has {} texts, but it must have at most {max}", prompts.len()),
             ));
         }
-        response_format(fields.take("response_format"))?;
+        response_format(fields.take("response_format")?)?;
         let mut options = RequestOptions::take(&mut fields, max)?;
         if prompts.len().saturating_mul(options.n) > max {
             return Err(ApiError::field("n", format!("`n` times the number of prompts must be at most {max}")));
@@ -121,7 +122,7 @@ fn key(fields: &mut RequestFields, header: Option<&str>) -> Result<Option<String
 
 fn left(mut fields: RequestFields) -> Vec<String> {
     for name in HARMLESS {
-        fields.take(name);
+        fields.drop(name);
     }
     fields.left()
 }
@@ -166,22 +167,22 @@ fn response_format(format: Option<Value>) -> Result<(), ApiError> {
     }
 }
 
-fn prompts(prompt: Option<Value>) -> Result<Vec<CompletionPrompt>, ApiError> {
+fn prompts(prompt: Option<JsonPrompt>) -> Result<Vec<CompletionPrompt>, ApiError> {
     let wrong =
         || ApiError::field("prompt", "`prompt` must be a text, a list of texts, a list of token ids, or a list of such lists");
-    let one = |value: &Value| match value {
-        Value::String(text) => Some(CompletionPrompt::Text(text.clone())),
-        list => ids(list).filter(|ids| !ids.is_empty()).map(CompletionPrompt::Ids),
+    let one = |prompt: JsonPrompt| match prompt {
+        JsonPrompt::Text(text) => Some(CompletionPrompt::Text(text)),
+        JsonPrompt::Ids(ids) => ids.filter(|ids| !ids.is_empty()).map(CompletionPrompt::Ids),
+        _ => None,
     };
     match prompt {
         None => Err(ApiError::field("prompt", "`prompt` is missing")),
-        Some(Value::String(text)) => Ok(vec![CompletionPrompt::Text(text)]),
-        Some(Value::Array(list)) if list.is_empty() => Err(wrong()),
-        Some(Value::Array(list)) if list[0].is_number() => {
-            Ok(vec![CompletionPrompt::Ids(ids(&Value::Array(list)).ok_or_else(wrong)?)])
+        Some(JsonPrompt::List(list)) => list.into_iter().map(one).collect::<Option<_>>().ok_or_else(wrong),
+        Some(JsonPrompt::Other(what)) => {
+            Err(ApiError::field("prompt", format!("`prompt` must be text or token ids, not {what}")))
         }
-        Some(Value::Array(list)) => list.iter().map(one).collect::<Option<_>>().ok_or_else(wrong),
-        Some(other) => Err(ApiError::field("prompt", format!("`prompt` must be text or token ids, not {}", shown(&other)))),
+        Some(JsonPrompt::Number(_)) => Err(ApiError::field("prompt", "`prompt` must be text or token ids, not a number")),
+        Some(prompt) => one(prompt).map(|prompt| vec![prompt]).ok_or_else(wrong),
     }
 }
 
@@ -192,14 +193,14 @@ mod tests {
     #[test]
     fn requests_name_the_field_that_is_wrong() {
         let with = |field: &str| format!(r#"{{"messages": [{{"role": "user", "content": "x"}}], {field}}}"#);
-        let deep = format!(r#"{{"messages": {}"#, "[".repeat(100_000));
+        let deep = format!(r#"{{"messages": {}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
         for (body, param, part) in [
             ("{".to_owned(), "", "must be a JSON object: EOF"),
             ("[]".to_owned(), "", "must be a JSON object, not a list of 0"),
             ("{}".to_owned(), "messages", "at least one message"),
             (r#"{"messages": "x"}"#.to_owned(), "messages", "a list, not \"x\""),
             (r#"{"messages": [{"content": "x"}]}"#.to_owned(), "messages", "messages[0]"),
-            (deep, "", "recursion limit"),
+            (deep, "messages", "recursion limit"),
             (with(r#""temperature": -1"#), "temperature", "from 0, not -1"),
             (with(r#""top_p": 0"#), "top_p", "above 0"),
             (with(r#""n": 9"#), "n", "at most 8"),
