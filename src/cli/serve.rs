@@ -37,6 +37,9 @@ pub(crate) struct ServeArgs {
     /// Format of the model's tool calls, such as hermes [default: calls stay text]
     #[arg(long, value_name = "NAME")]
     tool_format: Option<String>,
+    /// Encode special tokens in messages and tools as special tokens, as vLLM does, instead of as ordinary characters
+    #[arg(long)]
+    allow_special_tokens: bool,
     /// Port to listen at; 0 picks a free one and prints it
     #[arg(long, default_value_t = 8000)]
     port: u16,
@@ -81,7 +84,8 @@ pub(crate) struct ServeArgs {
     /// Conversations whose keys and values stay cached between two requests
     #[arg(long, value_name = "CONVERSATIONS", default_value_t = 16)]
     kept_conversations: usize,
-    /// Maximum tokens of recorded conversations; the least recently used ones are dropped first
+    /// Maximum tokens of recorded conversations, where 16 bytes of messages count as a token; the least recently used ones are
+    /// dropped first
     #[arg(long, value_name = "TOKENS", default_value_t = 10_000_000)]
     recorded_tokens: usize,
     /// cpu, or cuda, rocm, metal, vulkan or wgpu, with :N for GPU N; `trainer devices` lists them
@@ -114,6 +118,7 @@ fn set_up(args: &ServeArgs) -> Result<(ModelServer, std::net::SocketAddr)> {
         variables,
         format,
         ignore_in_thinking: false,
+        allows_special_tokens: args.allow_special_tokens,
         ignore_eos: false,
         stop_token_ids: Vec::new(),
         sampling: Sampling {

@@ -6,10 +6,9 @@ use std::sync::{Arc, LazyLock};
 use std::thread;
 use std::time::Duration;
 
-use burnish::server::{Handler, Hosts, HttpError, HttpResponse, ServerLimits, json_response, serve};
+use burnish::server::{Handler, Hosts, HttpError, HttpResponse, RequestBody, ServerLimits, json_response, serve};
 use burnish::util::interrupt::Interrupt;
 use hyper::StatusCode;
-use hyper::body::Bytes;
 use hyper::http::request::Parts;
 use serde_json::json;
 
@@ -23,8 +22,8 @@ impl Handler for Echo {
         Ok(())
     }
 
-    async fn answer(self: Arc<Self>, head: Parts, body: Bytes) -> Result<HttpResponse, HttpError> {
-        Ok(json_response(StatusCode::OK, &json!({"path": head.uri.path(), "bytes": body.len()})))
+    async fn answer(self: Arc<Self>, head: Parts, body: RequestBody) -> Result<HttpResponse, HttpError> {
+        Ok(json_response(StatusCode::OK, &json!({"path": head.uri.path(), "bytes": body.bytes.len()})))
     }
 
     fn on_error(&self, _: &str, _: &HttpError) {}

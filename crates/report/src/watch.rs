@@ -21,7 +21,7 @@ use super::page::page;
 use super::record::RecordedRun;
 use burnish_checkpoint::TRACKER_FILE;
 use burnish_run::{INFO, METRICS, PHASE, SAMPLES};
-use burnish_server::{BoundServer, Handler, HttpError, HttpResponse, Methods, ServerLimits};
+use burnish_server::{BoundServer, Handler, HttpError, HttpResponse, RequestBody, Methods, ServerLimits};
 use burnish_util::interrupt::Interrupt;
 use burnish_util::lock::is_locked;
 
@@ -76,7 +76,7 @@ impl Handler for Pages {
         Ok(())
     }
 
-    async fn answer(self: Arc<Self>, head: Parts, _: Bytes) -> Result<HttpResponse, HttpError> {
+    async fn answer(self: Arc<Self>, head: Parts, _: RequestBody) -> Result<HttpResponse, HttpError> {
         let answer = spawn_blocking(move || {
             let mut view = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             view.answer(head.uri.path(), &head.headers)

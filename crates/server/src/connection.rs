@@ -105,8 +105,6 @@ impl<S: Handler> Shared<S> {
         self.hosts.check(&head)?;
         self.handler.admit(&head)?;
         let body = self.bodies.receive(&head, body).await?;
-        // The share is held until the response is ready, since the request takes memory until then.
-        let _share = body.share;
-        self.handler.clone().answer(head, body.bytes).await
+        self.handler.clone().answer(head, body).await
     }
 }

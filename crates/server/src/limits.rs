@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use burnish_util::platform::raise_open_files;
 
-/// Number of open files that a process needs in addition to its connections.
+/// Number of open files that a process needs in addition to its connections; if the limit is small, half of the files.
 const OTHER_FILES: u64 = 128;
 
 /// The limits of a server. The defaults suit a single user's machine.
@@ -40,7 +40,31 @@ impl ServerLimits {
     /// Returns limits whose connections fit in the process's limit on open files, after raising that limit as far as allowed.
     pub(crate) fn within_open_files(self) -> Self {
         let requested = self.connections as u64 + OTHER_FILES;
-        let room = raise_open_files(requested).map_or(requested, |max| max.saturating_sub(OTHER_FILES)).max(1);
-        Self { connections: self.connections.min(usize::try_from(room).unwrap_or(usize::MAX)), ..self }
+        let Some(files) = raise_open_files(requested) else { return self };
+        let limits = Self { connections: self.connections.min(within(files)), ..self };
+        if limits.connections < self.connections {
+            tracing::warn!(
+                "the limit of {files} open files (ulimit -n) leaves room for {} connections of {}; further ones get status 503",
+                limits.connections,
+                self.connections
+            );
+        }
+        limits
+    }
+}
+
+/// Returns the number of connections under a limit of open files.
+fn within(files: u64) -> usize {
+    let room = files.saturating_sub(OTHER_FILES.min(files / 2)).max(1);
+    usize::try_from(room).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::within;
+
+    #[test]
+    fn a_small_limit_of_files_leaves_half_of_them_to_connections() {
+        assert_eq!([0, 1, 2, 128, 256, 1024, 1152].map(within), [1, 1, 1, 64, 128, 896, 1024]);
     }
 }

@@ -21,9 +21,36 @@ pub(crate) struct Bodies {
 }
 
 /// A body, and its share of the bytes in flight.
-pub(crate) struct RequestBody {
+#[derive(Default)]
+pub struct RequestBody {
     pub bytes: Bytes,
-    pub share: Option<OwnedSemaphorePermit>,
+    share: BodyShare,
+}
+
+/// The share that a request has of the memory for bodies, until it is dropped. Whatever keeps values of a body keeps its share.
+#[derive(Default)]
+pub struct BodyShare {
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl RequestBody {
+    /// Drops the bytes, and returns the share.
+    #[must_use]
+    pub fn into_share(self) -> BodyShare {
+        self.share
+    }
+
+    #[cfg(test)]
+    pub(crate) fn with_share(bytes: Bytes, permit: OwnedSemaphorePermit) -> Self {
+        Self { bytes, share: BodyShare { _permit: Some(permit) } }
+    }
+}
+
+impl From<Bytes> for RequestBody {
+    /// Returns a body that did not come over the network.
+    fn from(bytes: Bytes) -> Self {
+        Self { bytes, share: BodyShare::default() }
+    }
 }
 
 impl Bodies {
@@ -62,7 +89,7 @@ impl Bodies {
             }
             bytes.extend_from_slice(&data);
         }
-        Ok(RequestBody { bytes: bytes.into(), share })
+        Ok(RequestBody { bytes: bytes.into(), share: BodyShare { _permit: share } })
     }
 
     fn too_large(&self) -> HttpError {

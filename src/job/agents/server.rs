@@ -8,7 +8,6 @@ use std::thread;
 
 use anyhow::{Context, Result};
 use hyper::StatusCode;
-use hyper::body::Bytes;
 use hyper::header::AUTHORIZATION;
 use hyper::http::request::Parts;
 
@@ -16,7 +15,7 @@ use crate::job::openai::{self, ApiPath, not_there};
 use burnish_agent::endpoint::{Api, ApiError, EndpointModel, HttpReply};
 use burnish_agent::program::{Inbox, ProgramHandle};
 use burnish_agent::session::{ApiAccess, PythonProgram, random_token};
-use burnish_server::{BoundServer, Handler, HttpError, HttpResponse, ServerLimits};
+use burnish_server::{BoundServer, Handler, HttpError, HttpResponse, RequestBody, ServerLimits};
 use burnish_util::interrupt::Interrupt;
 
 /// Maximum number of connections: a program may have several.
@@ -121,9 +120,9 @@ impl Programs {
         })
     }
 
-    async fn complete(&self, api: Api, handle: &ProgramHandle, body: Bytes) -> HttpReply {
+    async fn complete(&self, api: Api, handle: &ProgramHandle, body: RequestBody) -> HttpReply {
         let over = || HttpReply::Error(ApiError::status(400, "the conversation is over"));
-        match handle.ask(api, body.to_vec()) {
+        match handle.ask(api, body.bytes.to_vec()) {
             Some(reply) => reply.await.unwrap_or_else(|_| over()),
             None => over(),
         }
@@ -137,7 +136,7 @@ impl Handler for Programs {
         self.handle(head).map(drop)
     }
 
-    async fn answer(self: Arc<Self>, head: Parts, body: Bytes) -> Result<HttpResponse, HttpError> {
+    async fn answer(self: Arc<Self>, head: Parts, body: RequestBody) -> Result<HttpResponse, HttpError> {
         let handle = self.handle(&head)?;
         let sent = match ApiPath::parse(head.uri.path()) {
             Some(ApiPath::Complete(api)) => self.complete(api, &handle, body).await,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Error, Result, anyhow};
+use hyper::body::Bytes;
 use serde_json::{Value, json};
 use tokio::runtime::{self, Runtime};
 use tokio::sync::oneshot::Receiver;
@@ -92,7 +93,7 @@ impl Partner {
         let hub = Arc::new(RequestHub::new(1, 0));
         let broken = engine_thread::start(model, endpoint.eos.clone(), rules, engine, hub.clone())?;
         let facts = Facts { model: endpoint, seed, token: Bearer(None) };
-        let service = Arc::new(ServeState::new(facts, hub, 0));
+        let service = Arc::new(ServeState::new(facts, hub, 0, (1, 1)));
         let runtime = runtime::Builder::new_current_thread().enable_time().build()?;
         Ok(Self { service, broken, runtime, stop, tools, _agents: agents, interrupt })
     }
@@ -144,7 +145,7 @@ impl Partner {
         body["include_stop_str_in_output"] = true.into();
         self.interrupt.take();
         let refused = |error: burnish_agent::endpoint::ApiError| anyhow!(error.message);
-        let mut begun = self.service.begin(api, body.to_string().as_bytes(), None).map_err(refused)?;
+        let mut begun = self.service.begin(api, Bytes::from(body.to_string()).into(), None).map_err(refused)?;
         let model = &self.service.facts.model;
         let (tokenizer, options) = (model.renderer.tokenizer(), &begun.parsed.options);
         listener.begin(opens_thinking(model, begun.answered.prompts.first().map(Vec::as_slice).unwrap_or_default())?);

@@ -105,6 +105,7 @@ pub(crate) fn open(mut loaded: Loaded<GenerationConfig>, options: ChatOptions) -
         variables,
         format: None,
         ignore_in_thinking: rollout.agent.ignore_calls_in_thinking,
+        allows_special_tokens: false,
         ignore_eos: rollout.ignore_eos,
         stop_token_ids: rollout.stop_token_ids.clone(),
         sampling,

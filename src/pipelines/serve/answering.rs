@@ -98,7 +98,7 @@ impl ServeState {
         self.counts.tokens.fetch_add(reply.response.ids.len() as u64, Ordering::Relaxed);
         if let Some((key, start)) = parsed.conversation.as_ref().zip(starts.get(index / parsed.options.n.max(1))) {
             let message = (answered.api == Api::Chat).then(|| for_template(&answered.message(index, &reply)));
-            self.record().served(key, start, message, reply.response.clone());
+            self.with_record(|record| record.served(key, start, message, reply.response.clone()));
         }
         Ok(reply)
     }

@@ -6,6 +6,8 @@ use std::sync::atomic::Ordering;
 use super::hub::{SequenceRequest, Ticket};
 use super::service::ServeState;
 use burnish_agent::endpoint::{Api, ApiError, ContinuationKind, ParsedRequest, PromptTokens, ReplyHead, SamplingStart, digest};
+use burnish_server::{BodyShare, RequestBody};
+use burnish_util::excerpt::beginning;
 use burnish_util::rng::Stream;
 use burnish_util::time::unix_time;
 
@@ -17,6 +19,8 @@ pub(crate) struct StartedRequest {
     /// The start of each prompt's responses, if the request belongs to a conversation.
     pub starts: Vec<SamplingStart>,
     pub ticket: Ticket,
+    /// The share of the body, whose messages and tools are kept until the reply.
+    _share: BodyShare,
 }
 
 impl ServeState {
@@ -24,17 +28,19 @@ impl ServeState {
     ///
     /// # Errors
     /// If the request is wrong or too long, or if too many requests wait.
-    pub(crate) fn begin(&self, api: Api, body: &[u8], header: Option<&str>) -> Result<StartedRequest, ApiError> {
+    pub(crate) fn begin(&self, api: Api, body: RequestBody, header: Option<&str>) -> Result<StartedRequest, ApiError> {
         let model = &self.facts.model;
-        let mut parsed = model.read(api, body, header)?;
+        let mut parsed = model.read(api, &body.bytes, header)?;
+        let share = body.into_share();
         let defaults = *model.renderer.defaults();
         let number = self.counts.requests.fetch_add(1, Ordering::Relaxed);
         let (mut starts, mut ids) = (Vec::new(), Vec::new());
-        for prompt in std::mem::take(&mut parsed.prompts) {
+        for mut prompt in std::mem::take(&mut parsed.prompts) {
             parsed.options.sampling(prompt.ids.len(), &defaults)?;
             match &parsed.conversation {
                 None => ids.push(prompt.ids),
                 Some(key) => {
+                    model.renderer.keep_read_fields(&mut prompt.messages);
                     let start = self.start(key, prompt, &parsed);
                     ids.push(start.ids.clone());
                     starts.push(start);
@@ -65,15 +71,15 @@ impl ServeState {
         let (created, name) = (unix_time() as u64, model.name.clone());
         let id = format!("{prefix}-{:x}{number:06x}", model.created);
         let answered = ReplyHead { api, id, model: name, created, prompts: ids };
-        Ok(StartedRequest { answered, parsed, starts, ticket })
+        Ok(StartedRequest { answered, parsed, starts, ticket, _share: share })
     }
 
     /// Returns the continuation of a conversation that a prompt belongs to.
     fn start(&self, key: &str, prompt: PromptTokens, parsed: &ParsedRequest) -> SamplingStart {
-        let found = self.record().find(key, &prompt, parsed.setting);
+        let found = self.with_record(|record| record.find(key, &prompt, parsed.setting.hash));
         let start = self.facts.model.start(found, prompt, parsed);
         if let ContinuationKind::Broken(reason) = &start.way {
-            tracing::warn!("the conversation {key:?} cannot be continued, and another trajectory begins: {reason}");
+            tracing::warn!("the conversation {key:?} cannot be continued, and another trajectory begins: {}", beginning(reason));
         }
         start
     }

@@ -33,6 +33,8 @@ pub(crate) struct ModelOptions {
     pub format: Option<&'static CallFormat>,
     /// True if calls within `<think>…</think>` are ignored.
     pub ignore_in_thinking: bool,
+    /// True if special tokens in messages and tools are special tokens; otherwise their text is encoded as ordinary characters.
+    pub allows_special_tokens: bool,
     /// True if the tokenizer's end tokens do not end a response.
     pub ignore_eos: bool,
     /// Further tokens that end a response.
@@ -123,11 +125,11 @@ impl CheckedModel {
         eos.dedup();
         let defaults =
             RequestDefaults { sampling: options.sampling, longest, vocab: decoder.vocab_size, max: options.max_answers };
-        let escaper = SpecialTokenEscaper::new(&tokenizer)?;
+        let escaper = if options.allows_special_tokens { None } else { Some(SpecialTokenEscaper::new(&tokenizer)?.into()) };
         let endpoint = EndpointModel {
             name: options.name.unwrap_or_else(|| folder.display().to_string()),
             model_type,
-            renderer: PromptRenderer::new(tokenizer, options.variables, defaults).with_escaper(Some(escaper.into())),
+            renderer: PromptRenderer::new(tokenizer, options.variables, defaults).with_escaper(escaper),
             eos,
             format: options.format,
             ignore_in_thinking: options.ignore_in_thinking,

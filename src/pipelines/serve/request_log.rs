@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use burnish_util::excerpt::beginning;
 use burnish_util::number::{short, whole};
 use burnish_util::time::{human, unix_time};
 
@@ -59,12 +60,12 @@ pub(super) struct RequestLog {
 
 impl RequestLog {
     pub(super) fn new(counts: Arc<RequestCounts>, request: String) -> Self {
-        Self { counts, started: Instant::now(), request, tokens: None, end: None }
+        Self { counts, started: Instant::now(), request: beginning(&request), tokens: None, end: None }
     }
 
     /// Notes the end of the request: its status, or an error after the status was sent.
     pub(super) fn ended(mut self, end: impl Into<String>) {
-        self.end = Some(end.into());
+        self.end = Some(beginning(&end.into()));
     }
 }
 
@@ -85,7 +86,7 @@ impl Drop for RequestLog {
 
 /// Logs a request that was refused before it reached the service.
 pub(super) fn log_refused(request: &str, status: u16, message: &str) {
-    tracing::info!("{} {request} {status}: {message}", clock());
+    tracing::info!("{} {} {status}: {}", clock(), beginning(request), beginning(message));
 }
 
 /// Returns the time of the day in UTC.

@@ -16,6 +16,8 @@ use burnish_util::interrupt::Interrupt;
 
 /// The number of threads that tokenize: each can need a few hundred times the memory of its text.
 const TOKENIZING: usize = 4;
+/// The number of conversations that are written to clients at the same time.
+const WRITTEN: usize = 4;
 
 /// The options of the server.
 pub(crate) struct ServeOptions {
@@ -80,10 +82,10 @@ impl ModelServer {
     pub(crate) fn run(self) -> Result<()> {
         let Self { model, facts, hub, server, interrupt, engine, recorded_tokens } = self;
         let broken = engine_thread::start(model, facts.model.eos.clone(), None, engine, hub.clone())?;
-        let service = Arc::new(ServeState::new(facts, hub, recorded_tokens));
+        let service = Arc::new(ServeState::new(facts, hub, recorded_tokens, (TOKENIZING, WRITTEN)));
         let counts = service.counts.clone();
         let broken = async { broken.await.unwrap_or_else(|_| anyhow!("the thread of the engine stopped")) };
-        let served = server.run(service, TOKENIZING, &interrupt, broken);
+        let served = server.run(service, TOKENIZING + WRITTEN, &interrupt, broken);
         counts.log_summary();
         served
     }

@@ -1,20 +1,20 @@
 //! The addresses of the server: OpenAI's, `/v1/conversations/KEY`, `/health` and the page at `/`.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hyper::Method;
-use hyper::body::Bytes;
 use hyper::http::request::Parts;
 use serde_json::{Value, json};
-use tokio::task::spawn_blocking;
+use tokio::sync::Semaphore;
 
 use super::hub::RequestHub;
 use super::page::page;
 use super::request_log::{ANSWERED, RequestCounts, RequestLog, log_refused};
 use crate::job::openai::{self, ApiPath, not_there, unescaped};
 use burnish_agent::endpoint::{Api, ApiError, CONVERSATION_HEADER, EndpointModel, HttpReply, ServedConversations};
-use burnish_server::{Bearer, Handler, HttpError, HttpResponse, Methods};
+use burnish_server::{Bearer, Handler, HttpError, HttpResponse, Methods, RequestBody, Workers, json_in_pieces};
+use burnish_util::excerpt::excerpt;
 
 /// An addition to OpenAI's addresses: the served tokens of a conversation. DELETE returns and removes them.
 const CONVERSATIONS: &str = "/v1/conversations/";
@@ -36,6 +36,12 @@ pub struct ServeState {
     pub(crate) hub: Arc<RequestHub>,
     pub(super) counts: Arc<RequestCounts>,
     record: Mutex<ServedConversations>,
+    /// The number of recorded conversations, for requests that may not wait for the record.
+    recorded: AtomicUsize,
+    /// The places for tokenizing.
+    workers: Workers,
+    /// The places for writing conversations to clients.
+    writers: Arc<Semaphore>,
 }
 
 impl Handler for ServeState {
@@ -50,7 +56,7 @@ impl Handler for ServeState {
         self.facts.token.check(&head.headers)
     }
 
-    async fn answer(self: Arc<Self>, head: Parts, body: Bytes) -> Result<HttpResponse, HttpError> {
+    async fn answer(self: Arc<Self>, head: Parts, body: RequestBody) -> Result<HttpResponse, HttpError> {
         let mut log = Some(RequestLog::new(self.counts.clone(), format!("{} {}", head.method, head.uri.path())));
         let answered = match (ApiPath::parse(head.uri.path()), head.uri.path()) {
             (None, PAGE) => Ok(page()),
@@ -58,7 +64,7 @@ impl Handler for ServeState {
             (Some(ApiPath::Models), _) => openai::models(&self.facts.model, None).map(openai::response),
             (Some(ApiPath::Model(name)), _) => openai::models(&self.facts.model, Some(&name)).map(openai::response),
             (None, HEALTH) => Ok(json(self.health())),
-            (None, path) => self.conversation(path, head.method == Method::DELETE).map(json),
+            (None, path) => self.conversation(path, head.method == Method::DELETE),
         };
         let end =
             answered.as_ref().map_or_else(|refused| format!("{}: {}", refused.status, refused.message), |_| ANSWERED.to_owned());
@@ -82,14 +88,26 @@ impl Handler for ServeState {
 }
 
 impl ServeState {
-    /// `max_tokens`: the number of tokens of conversations that are kept.
-    pub fn new(facts: Facts, hub: Arc<RequestHub>, max_tokens: usize) -> Self {
-        let record = Mutex::new(ServedConversations::new(max_tokens));
-        Self { facts, hub, counts: Arc::new(RequestCounts::new()), record }
+    /// `max_tokens`: the number of tokens of conversations that are kept. `tokenizing` and `written`: the numbers of requests that
+    /// are tokenized, and of conversations that are written, at the same time.
+    pub fn new(facts: Facts, hub: Arc<RequestHub>, max_tokens: usize, (tokenizing, written): (usize, usize)) -> Self {
+        Self {
+            facts,
+            hub,
+            counts: Arc::new(RequestCounts::new()),
+            record: Mutex::new(ServedConversations::new(max_tokens)),
+            recorded: AtomicUsize::new(0),
+            workers: Workers::new(tokenizing),
+            writers: Arc::new(Semaphore::new(written)),
+        }
     }
 
-    pub(super) fn record(&self) -> MutexGuard<'_, ServedConversations> {
-        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Reads or changes the record of conversations.
+    pub(super) fn with_record<T>(&self, change: impl FnOnce(&mut ServedConversations) -> T) -> T {
+        let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = change(&mut record);
+        self.recorded.store(record.len(), Ordering::Relaxed);
+        result
     }
 
     /// Answers a request for responses. A stream takes the line of the request along.
@@ -97,13 +115,14 @@ impl ServeState {
         self: Arc<Self>,
         api: Api,
         head: &Parts,
-        body: Bytes,
+        body: RequestBody,
         log: &mut Option<RequestLog>,
     ) -> Result<HttpResponse, ApiError> {
         let header = head.headers.get(CONVERSATION_HEADER).and_then(|header| header.to_str().ok()).map(str::to_owned);
         let service = self.clone();
-        let begun = spawn_blocking(move || service.begin(api, &body, header.as_deref()));
-        let begun = begun.await.map_err(|_| ApiError::status(500, "the request could not be read"))??;
+        let begin = move |body: RequestBody, _: &dyn Fn() -> bool| service.begin(api, body, header.as_deref());
+        let begun = self.workers.run(body, begin).await;
+        let begun = begun.ok_or_else(|| ApiError::status(500, "the request could not be read"))??;
         if let Some(log) = log {
             log.tokens = Some((begun.answered.prompts.iter().map(Vec::len).sum(), 0));
         }
@@ -113,13 +132,18 @@ impl ServeState {
         }
     }
 
-    /// Returns the served tokens of a conversation.
-    fn conversation(&self, path: &str, forget: bool) -> Result<Value, ApiError> {
+    /// Returns the served tokens of a conversation, in pieces: trajectories that share a beginning take more bytes than the record.
+    fn conversation(&self, path: &str, forget: bool) -> Result<HttpResponse, ApiError> {
         let key = unescaped(path.strip_prefix(CONVERSATIONS).unwrap_or_default());
-        let mut record = self.record();
-        let found = if forget { record.take(&key) } else { record.trajectories(&key) };
-        let trajectories = found.ok_or_else(|| ApiError::status(404, format!("the conversation {key:?} does not exist")))?;
-        Ok(json!({"conversation": key, "trajectories": trajectories}))
+        let place = self.writers.clone().try_acquire_owned();
+        let place = place.map_err(|_| ApiError::status(503, "other clients read conversations; repeat the request later"))?;
+        let found = self.with_record(|record| if forget { record.take(&key) } else { record.trajectories(&key) });
+        let message = || format!("the conversation {} does not exist", excerpt(&key));
+        let trajectories = found.ok_or_else(|| ApiError::status(404, message()))?;
+        Ok(json_in_pieces(move |out| {
+            let _place = place;
+            trajectories.write(&key, out)
+        }))
     }
 
     fn health(&self) -> Value {
@@ -131,7 +155,7 @@ impl ServeState {
             "refused": count(&self.counts.refused),
             "tokens": count(&self.counts.tokens),
             "waiting": self.hub.waiting(),
-            "conversations": self.record().len(),
+            "conversations": self.recorded.load(Ordering::Relaxed),
         })
     }
 }

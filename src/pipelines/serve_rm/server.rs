@@ -20,7 +20,7 @@ use burnish_model::hf_config::HfConfig;
 use burnish_model::{Cut, Init};
 use burnish_reward_model::model::{Reading, RewardModel};
 use burnish_reward_model::steps::{StepScorer, StepScoringOptions, judging_decoder, load_judge};
-use burnish_server::{BoundServer, ListenOptions};
+use burnish_server::{BoundServer, ListenOptions, Workers};
 use burnish_util::interrupt::Interrupt;
 
 /// The number of requests that can wait for the model; further requests wait to enter the queue.
@@ -107,6 +107,7 @@ impl RewardModelServer {
         let service = ServeRmState {
             reports_cut: texts.cuts(),
             read: Box::new(move |query| texts.read(query)),
+            workers: Workers::new(TOKENIZING),
             jobs: send.clone(),
             model: options.model.folder().display().to_string(),
             max_queries: options.max_queries,

@@ -6,16 +6,14 @@ use std::time::Instant;
 
 use anyhow::Result;
 use hyper::StatusCode;
-use hyper::body::Bytes;
 use hyper::http::request::Parts;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::spawn_blocking;
 
 use super::request::{Query, queries};
 use super::scoring::Job;
 use burnish_reward_model::model::Input;
-use burnish_server::{Bearer, Handler, HttpError, HttpResponse, Methods, json_response};
+use burnish_server::{Bearer, Handler, HttpError, HttpResponse, Methods, RequestBody, Workers, json_response};
 
 const REWARD: &str = "/get_reward";
 const HEALTH: &str = "/health";
@@ -28,6 +26,8 @@ type Read = Box<dyn Fn(&Query) -> Result<Input> + Send + Sync>;
 /// The state that all requests share.
 pub(super) struct ServeRmState {
     pub read: Read,
+    /// The places for tokenizing.
+    pub workers: Workers,
     pub jobs: mpsc::Sender<Job<Input>>,
     pub model: String,
     pub(crate) reports_cut: bool,
@@ -58,7 +58,7 @@ impl Handler for ServeRmState {
         }
     }
 
-    async fn answer(self: Arc<Self>, head: Parts, body: Bytes) -> Result<HttpResponse, HttpError> {
+    async fn answer(self: Arc<Self>, head: Parts, body: RequestBody) -> Result<HttpResponse, HttpError> {
         if head.uri.path() == HEALTH {
             return Ok(json_response(StatusCode::OK, &self.health()));
         }
@@ -74,16 +74,14 @@ impl Handler for ServeRmState {
 
 impl ServeRmState {
     /// Scores the queries of a body, and returns the reply.
-    async fn scores(self: &Arc<Self>, body: Bytes) -> Result<Value, HttpError> {
+    async fn scores(self: &Arc<Self>, body: RequestBody) -> Result<Value, HttpError> {
         let service = self.clone();
-        let (done, texts) = oneshot::channel();
-        // After the client has left, the closed channel ends this task.
-        spawn_blocking(move || {
-            let texts = service.texts(&body, || !done.is_closed());
-            _ = done.send(texts);
-        });
-        let broke_off = |_| HttpError::new(StatusCode::INTERNAL_SERVER_ERROR, "the queries could not be read");
-        let texts = texts.await.map_err(broke_off)??;
+        let read = move |body: RequestBody, is_open: &dyn Fn() -> bool| {
+            let texts = service.texts(&body.bytes, is_open);
+            texts.map(|texts| (texts, body.into_share()))
+        };
+        let broke_off = || HttpError::new(StatusCode::INTERNAL_SERVER_ERROR, "the queries could not be read");
+        let (texts, _share) = self.workers.run(body, read).await.ok_or_else(broke_off)??;
         let cut: Vec<bool> = texts.iter().map(|text| text.cut).collect();
         let scores = if texts.is_empty() { Vec::new() } else { self.pass(texts).await? };
         if let Some(i) = scores.iter().position(|score| !score.is_finite()) {

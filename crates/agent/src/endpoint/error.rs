@@ -1,6 +1,10 @@
 //! Errors in OpenAI's form.
 
+use burnish_util::excerpt::{beginning_of, excerpt};
 use serde_json::{Value, json};
+
+/// The limit of a message in characters: it may quote the request.
+const LONGEST: usize = 2000;
 
 /// The error of a refused request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +40,7 @@ impl ApiError {
             500.. => "server_error",
             _ => "invalid_request_error",
         };
-        Self { status, kind, message: message.into(), param: None, code: None }
+        Self { status, kind, message: beginning_of(&message.into(), LONGEST), param: None, code: None }
     }
 
     /// Creates the error for a request with more tokens than the model supports.
@@ -46,7 +50,7 @@ impl ApiError {
 
     /// Creates the error for a model that is not served.
     pub fn no_model(name: &str, served: &str) -> Self {
-        let message = format!("unknown model {name:?}; the served model is {served:?}");
+        let message = format!("unknown model {}; the served model is {served:?}", excerpt(name));
         Self { param: Some("model".to_owned()), code: Some("model_not_found"), ..Self::status(404, message) }
     }
 

@@ -1,5 +1,7 @@
 //! The messages of requests: conversion for chat templates, and comparison with served messages.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value};
 
 use super::error::ApiError;
@@ -61,6 +63,16 @@ fn content(message: &Value) -> String {
     message.get("content").and_then(text).unwrap_or_default()
 }
 
+/// Returns the bytes of a message's content.
+pub(super) fn content_bytes(message: &Value) -> usize {
+    let text = |value: &Value| value.as_str().map_or(0, str::len);
+    let part = |part: &Value| text(part) + part.get("text").map_or(0, text);
+    match message.get("content") {
+        Some(Value::Array(parts)) => parts.iter().map(part).sum(),
+        content => content.map_or(0, text),
+    }
+}
+
 /// Converts a message for chat templates: content as one text, call arguments as objects, `developer` as `system` (which
 /// templates know), and no null fields.
 pub fn for_template(message: &Value) -> Value {
@@ -92,6 +104,30 @@ fn call_for_template(call: &Value) -> Value {
 /// Parses a text as an object; `None` if it is anything else.
 fn object(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok().filter(Value::is_object)
+}
+
+/// The fields of messages that are compared, or that chat templates commonly read.
+const KNOWN: &[&str] = &["role", "content", "name", "tool_calls", "tool_call_id"];
+
+/// Removes the fields that [`is_same`] does not compare and that the template does not name.
+pub(super) fn keep_read_fields(messages: &mut [Value], template_names: impl Fn(&str) -> bool) {
+    let mut verdicts: HashMap<String, bool> = HashMap::new();
+    let mut is_read =
+        |name: &String| KNOWN.contains(&name.as_str()) || *verdicts.entry(name.clone()).or_insert_with(|| template_names(name));
+    messages.iter_mut().filter_map(Value::as_object_mut).for_each(|fields| fields.retain(|name, _| is_read(name)));
+}
+
+/// Returns the bytes of memory that a value takes, roughly.
+pub(super) fn memory_of(value: &Value) -> usize {
+    /// The bytes of an entry of a map, without the texts of name and value.
+    const ENTRY: usize = 48;
+    let inside = match value {
+        Value::String(text) => text.capacity(),
+        Value::Array(list) => list.iter().map(memory_of).sum(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| ENTRY + name.capacity() + memory_of(value)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    size_of::<Value>() + inside
 }
 
 /// Returns true if a message of a request equals one that was served or requested before. Differences that clients introduce do

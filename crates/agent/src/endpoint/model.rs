@@ -1,10 +1,11 @@
 //! The model of an endpoint: parses requests and writes replies. `trainer serve` and the server of a run do the sampling.
 
 use std::collections::{HashMap, HashSet};
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::completion::{CallParser, Completion, ResponseParser};
@@ -21,8 +22,9 @@ use burnish_rollout::{Response, TurnStops};
 
 /// The limit of unknown fields that are named in the log.
 const MAX_NAMED: usize = 100;
-/// The limit of cached continuations.
-const MAX_KEPT: usize = 256;
+/// The limits of cached continuations: their number, and the bytes of their variables, which include the tools.
+const MAX_KEPT: usize = 64;
+const MOST_KEPT_BYTES: usize = 16 << 20;
 
 /// The model of an endpoint.
 pub struct EndpointModel {
@@ -47,8 +49,16 @@ pub struct EndpointModel {
 pub struct ModelMemory {
     /// The unknown fields that were named in the log.
     named: Mutex<HashSet<String>>,
-    /// Continuations of conversations, by [`ParsedRequest::setting`].
-    continuations: Mutex<HashMap<u64, Arc<Continuation>>>,
+    continuations: Mutex<KeptContinuations>,
+}
+
+/// Continuations of conversations.
+#[derive(Default)]
+struct KeptContinuations {
+    /// The continuations by [`TemplateSetting::hash`].
+    by_setting: HashMap<u64, Arc<Continuation>>,
+    /// The bytes of their settings.
+    bytes: usize,
 }
 
 /// A parsed request.
@@ -61,9 +71,18 @@ pub struct ParsedRequest {
     pub tools: Option<Vec<Value>>,
     /// False if the response may have only one call.
     pub parallel_calls: bool,
-    /// The variables of the template, and a hash that is equal for equal variables and tools.
+    /// The variables of the template, including the tools.
     pub variables: TemplateVariables,
-    pub setting: u64,
+    pub setting: TemplateSetting,
+}
+
+/// The tools and template variables of a request, as a hash.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TemplateSetting {
+    /// A value that is equal for equal tools and variables.
+    pub hash: u64,
+    /// The length of tools and variables as JSON.
+    pub bytes: usize,
 }
 
 impl EndpointModel {
@@ -85,7 +104,7 @@ impl EndpointModel {
         let prompt = renderer.chat(&request)?;
         let variables = renderer.variables(&request);
         let ChatRequest { tools, reads_calls, parallel_calls, variables: sent_variables, conversation, options, .. } = request;
-        let setting = digest(format!("{}{}", Value::from(tools.clone()), Value::from(sent_variables)).as_bytes());
+        let setting = TemplateSetting::of(&tools, &sent_variables);
         let tools = Some(tools).filter(|_| reads_calls && self.format.is_some());
         Ok(ParsedRequest {
             api: Api::Chat,
@@ -114,7 +133,7 @@ impl EndpointModel {
             tools: None,
             parallel_calls: true,
             variables,
-            setting: 0,
+            setting: TemplateSetting::default(),
         })
     }
 
@@ -134,19 +153,27 @@ impl EndpointModel {
 
     /// Returns the start of sampling for a prompt, given the `found` part of its conversation.
     pub fn start(&self, found: FoundConversation, prompt: PromptTokens, parsed: &ParsedRequest) -> SamplingStart {
-        found.start(prompt, parsed.setting, |history, ids, new| self.continuation(parsed)?.append(history, ids, new))
+        found.start(prompt, parsed.setting.hash, |history, ids, new| self.continuation(parsed)?.append(history, ids, new))
     }
 
     fn continuation(&self, parsed: &ParsedRequest) -> Result<Arc<Continuation>> {
-        let mut cache = self.memory.continuations.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(continuation) = cache.get(&parsed.setting) {
+        let cache = || self.memory.continuations.lock().unwrap_or_else(PoisonError::into_inner);
+        let TemplateSetting { hash, bytes } = parsed.setting;
+        if let Some(continuation) = cache().by_setting.get(&hash) {
             return Ok(continuation.clone());
         }
-        let tokenizer = self.renderer.tokenizer().clone();
-        let continuation = Continuation::new(tokenizer, &self.model_type, parsed.variables.clone())?;
-        let continuation = Arc::new(continuation.with_literal_special_tokens(self.renderer.escapes()));
-        if cache.len() < MAX_KEPT {
-            cache.insert(parsed.setting, continuation.clone());
+        let (tokenizer, variables) = (self.renderer.tokenizer().clone(), parsed.variables.clone());
+        let continuation = match self.renderer.escaper() {
+            Some(escaper) => Continuation::with_escaper(tokenizer, &self.model_type, variables, escaper.clone())?,
+            None => Continuation::new(tokenizer, &self.model_type, variables)?.with_literal_special_tokens(false),
+        };
+        let continuation = Arc::new(continuation);
+        let mut cache = cache();
+        if cache.by_setting.len() >= MAX_KEPT || cache.bytes + bytes > MOST_KEPT_BYTES {
+            *cache = KeptContinuations::default();
+        }
+        if bytes <= MOST_KEPT_BYTES / 16 && cache.by_setting.insert(hash, continuation.clone()).is_none() {
+            cache.bytes += bytes;
         }
         Ok(continuation)
     }
@@ -196,14 +223,57 @@ impl ParsedRequest {
     }
 }
 
+impl TemplateSetting {
+    fn of(tools: &[Value], variables: &Map<String, Value>) -> Self {
+        let mut hashed = Hashed::default();
+        // Writing to a hash does not fail.
+        _ = serde_json::to_writer(&mut hashed, tools);
+        _ = serde_json::to_writer(&mut hashed, variables);
+        Self { hash: first_bytes(&hashed.sum.finalize()), bytes: hashed.bytes }
+    }
+}
+
+/// A writer to a hash.
+#[derive(Default)]
+struct Hashed {
+    sum: Sha256,
+    bytes: usize,
+}
+
+impl io::Write for Hashed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.sum.update(bytes);
+        self.bytes += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Returns a hash of the bytes that is the same on every machine: the first eight bytes of their SHA-256.
 pub fn digest(bytes: &[u8]) -> u64 {
-    Sha256::digest(bytes).iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
+    first_bytes(&Sha256::digest(bytes))
+}
+
+fn first_bytes(sum: &[u8]) -> u64 {
+    sum.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::digest;
+    use serde_json::{Map, json};
+
+    use super::{TemplateSetting, digest};
+
+    #[test]
+    fn a_setting_is_the_hash_of_its_json() {
+        let (tools, variables) = ([json!({"a": [1.5, "é"]})], Map::from_iter([("b".to_owned(), json!(null))]));
+        let text = r#"[{"a":[1.5,"é"]}]{"b":null}"#;
+        let setting = TemplateSetting::of(&tools, &variables);
+        assert_eq!(setting, TemplateSetting { hash: digest(text.as_bytes()), bytes: text.len() });
+    }
 
     /// The responses of a conversation depend on this value.
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::error::ApiError;
-use super::messages::for_template;
+use super::messages::{content_bytes, for_template, keep_read_fields};
 use super::options::RequestDefaults;
 use super::request::{ChatRequest, CompletionPrompt};
 use crate::tokens::SpecialTokenEscaper;
@@ -29,7 +29,7 @@ pub struct PromptRenderer {
     /// Default variables of the chat template.
     variables: serde_json::Map<String, Value>,
     defaults: RequestDefaults,
-    /// Encodes special tokens in tool and user messages as text.
+    /// Encodes special tokens in the text of others as text.
     escaper: Option<Arc<SpecialTokenEscaper>>,
     /// The limit of text in bytes: longer texts always exceed the model's token limit.
     bytes: usize,
@@ -41,15 +41,15 @@ impl PromptRenderer {
         Self { tokenizer, variables, defaults, escaper: None, bytes }
     }
 
-    /// Encodes special tokens as text: those in tool messages, and all after the assistant's first message.
+    /// Encodes special tokens as text in the tools and in all messages except the assistant's. `None` leaves them special.
     #[must_use]
     pub fn with_escaper(self, escaper: Option<Arc<SpecialTokenEscaper>>) -> Self {
         Self { escaper, ..self }
     }
 
-    /// Returns true if special tokens in tool and user messages are encoded as text.
-    pub fn escapes(&self) -> bool {
-        self.escaper.is_some()
+    /// Returns the escaper of special tokens, if they are encoded as text.
+    pub(super) fn escaper(&self) -> Option<&Arc<SpecialTokenEscaper>> {
+        self.escaper.as_ref()
     }
 
     pub fn tokenizer(&self) -> &Tokenizer {
@@ -65,7 +65,11 @@ impl PromptRenderer {
         let mut variables = self.variables.clone();
         variables.extend(request.variables.clone());
         if !request.tools.is_empty() {
-            variables.insert("tools".to_owned(), request.tools.clone().into());
+            let mut tools = Value::from(request.tools.clone());
+            if let Some(escaper) = &self.escaper {
+                escaper.escape_texts(&mut tools);
+            }
+            variables.insert("tools".to_owned(), tools);
         }
         TemplateVariables::from(&variables)
     }
@@ -75,12 +79,16 @@ impl PromptRenderer {
     /// # Errors
     /// If the template rejects the conversation, or the prompt is far too long.
     pub fn chat(&self, request: &ChatRequest) -> Result<PromptTokens, ApiError> {
+        // The template would copy a text that is too long in any case.
+        self.fits("messages", request.messages.iter().map(content_bytes).sum())?;
         let messages: Vec<Value> = request.messages.iter().map(for_template).collect();
         let escaper = self.escaper.as_deref();
-        let list = Value::from(escaper.map_or_else(|| messages.clone(), |escaper| escaper.escape_conversation(&messages)));
-        let text = self.tokenizer.apply_chat_template(&list, true, self.variables(request));
+        let escaped = escaper.and_then(|escaper| escaper.escape_conversation(&messages)).map(Value::from);
+        let list = Value::from(messages);
+        let text = self.tokenizer.apply_chat_template(escaped.as_ref().unwrap_or(&list), true, self.variables(request));
         let text = text.map_err(|error| ApiError::field("messages", format!("{error:#}")))?;
-        self.fits("messages", &text)?;
+        self.fits("messages", text.len())?;
+        let Value::Array(messages) = list else { return Err(ApiError::status(500, "the messages are not a list")) };
         let ids = escaper.map_or_else(|| self.tokenizer.encode(&text), |escaper| escaper.encode(&text));
         let ids = ids.map_err(|error| ApiError::field("messages", format!("{error:#}")))?;
         self.some("messages", PromptTokens { ids, messages })
@@ -93,7 +101,7 @@ impl PromptRenderer {
     pub fn text(&self, prompt: &CompletionPrompt) -> Result<PromptTokens, ApiError> {
         let ids = match prompt {
             CompletionPrompt::Text(text) => {
-                self.fits("prompt", text)?;
+                self.fits("prompt", text.len())?;
                 self.tokenizer.encode_begun(text).map_err(|error| ApiError::field("prompt", format!("{error:#}")))?
             }
             CompletionPrompt::Ids(ids) => {
@@ -110,11 +118,16 @@ impl PromptRenderer {
         self.some("prompt", PromptTokens { ids, messages: Vec::new() })
     }
 
-    fn fits(&self, field: &str, text: &str) -> Result<(), ApiError> {
+    /// Removes from messages what neither identifies them nor is named by the template, for records.
+    pub fn keep_read_fields(&self, messages: &mut [Value]) {
+        keep_read_fields(messages, |name| self.tokenizer.template_has(name));
+    }
+
+    /// Checks the number of bytes of a text.
+    fn fits(&self, field: &str, length: usize) -> Result<(), ApiError> {
         let Self { bytes, defaults: RequestDefaults { longest, .. }, .. } = self;
-        if text.len() > *bytes {
-            let message =
-                format!("the text has {} bytes; the model's limit is {longest} tokens, at most {bytes} bytes", text.len());
+        if length > *bytes {
+            let message = format!("the text has {length} bytes; the model's limit is {longest} tokens, at most {bytes} bytes");
             return Err(ApiError::too_long(field, message));
         }
         Ok(())

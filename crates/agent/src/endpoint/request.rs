@@ -2,16 +2,24 @@
 
 use serde_json::{Map, Value};
 
+use super::body_json::JsonPrompt;
 use super::conversation_key::conversation_key;
 use super::error::ApiError;
-use super::body_json::JsonPrompt;
 use super::fields::RequestFields;
 use super::messages::checked;
 use super::options::RequestOptions;
 
 /// Fields that have no effect on the replies of this server.
-const HARMLESS: &[&str] =
-    &["store", "service_tier", "prompt_cache_key", "prompt_cache_retention", "safety_identifier", "request_id", "priority"];
+const HARMLESS: &[&str] = &[
+    "store",
+    "service_tier",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "safety_identifier",
+    "request_id",
+    "priority",
+    "user",
+];
 
 /// A conversation to continue.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,8 +124,8 @@ impl TextRequest {
 }
 
 fn key(fields: &mut RequestFields, header: Option<&str>) -> Result<Option<String>, ApiError> {
-    let (conversation, metadata, user) = (fields.text("conversation")?, fields.object("metadata")?, fields.text("user")?);
-    conversation_key(header, conversation, metadata.as_ref(), user)
+    let (conversation, metadata) = (fields.text("conversation")?, fields.object("metadata")?);
+    conversation_key(header, conversation, metadata.as_ref())
 }
 
 fn left(mut fields: RequestFields) -> Vec<String> {
@@ -252,7 +260,7 @@ mod tests {
         assert_eq!(key(Some("a"), all).as_deref(), Some("a"));
         assert_eq!(key(None, all).as_deref(), Some("b"));
         assert_eq!(key(None, r#", "metadata": {"conversation": "c"}, "user": "d""#).as_deref(), Some("c"));
-        assert_eq!(key(None, r#", "metadata": {"x": 1}, "user": "d""#).as_deref(), Some("d"));
+        assert_eq!(key(None, r#", "metadata": {"x": 1}, "user": "d""#), None, "a user has many conversations");
         assert_eq!(key(None, ""), None);
     }
 }

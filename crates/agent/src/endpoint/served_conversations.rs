@@ -5,12 +5,13 @@
 //! Any other request begins a branch, and gets the same response as a separate request.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io::{self, Write};
 
 use anyhow::Result;
 use serde_json::Value;
 
 use super::render::PromptTokens;
-use super::tree::{Parent, ServedTurn, Trajectory, TurnTree};
+use super::tree::{BYTES_PER_TOKEN, Parent, ServedTurn, Trajectory, TurnTree};
 use crate::tokens::Appended;
 use burnish_rollout::Response;
 
@@ -21,14 +22,15 @@ pub struct ServedConversations {
     order: BTreeMap<u64, String>,
     /// The number of requests so far, used as a clock.
     now: u64,
-    /// The number of tokens of all conversations.
-    tokens: usize,
-    /// The limit of stored tokens; a single conversation is always kept whole.
+    /// The size of all conversations in tokens; the bytes of messages and keys are counted as tokens, too.
+    size: usize,
+    /// The limit of the size.
     max: usize,
 }
 
 struct StoredConversation {
     tree: TurnTree,
+    size: usize,
     /// The time of the first request, which tells the conversation from a later one with the same key.
     born: u64,
     last: u64,
@@ -79,13 +81,14 @@ pub struct FoundConversation {
 }
 
 impl ServedConversations {
-    /// Creates an empty record that stores at most `max` tokens.
+    /// Creates an empty record of at most `max` tokens. 16 bytes of messages count as a token.
     pub fn new(max: usize) -> Self {
-        Self { trees: HashMap::new(), order: BTreeMap::new(), now: 0, tokens: 0, max }
+        Self { trees: HashMap::new(), order: BTreeMap::new(), now: 0, size: 0, max }
     }
 
     /// Looks up a request. `setting` is a hash of its tools and template variables.
     pub fn find(&mut self, key: &str, prompt: &PromptTokens, setting: u64) -> FoundConversation {
+        self.forget_oldest();
         let kept = self.touch(key);
         let requests = kept.requests;
         kept.requests += 1;
@@ -104,29 +107,39 @@ impl ServedConversations {
         let context = start.ids[after.map_or(0, |after| after.tokens)..].to_vec();
         let from = after.map_or(0, |after| after.messages);
         let messages = start.messages.get(from..).unwrap_or_default().iter().cloned().chain(message).collect();
-        let added = context.len() + response.ids.len();
-        kept.tree.add(ServedTurn { after, context, response, messages, setting: start.setting });
-        self.tokens += added;
-        while self.tokens > self.max
-            && self.order.len() > 1
+        let added = kept.tree.add(ServedTurn { after, context, response, messages, setting: start.setting });
+        kept.size += added;
+        self.size += added;
+        self.forget_oldest();
+    }
+
+    /// Drops the least recently used conversations until the others fit, also the last one if it alone is too large.
+    fn forget_oldest(&mut self) {
+        while self.size > self.max
             && let Some((_, oldest)) = self.order.pop_first()
             && let Some(forgotten) = self.trees.remove(&oldest)
         {
-            self.tokens -= forgotten.tree.tokens();
+            self.size -= forgotten.size;
+            if self.trees.is_empty() {
+                let (size, max) = (forgotten.size, self.max);
+                tracing::warn!(
+                    "the conversation {oldest:?} has the size of {size} tokens and was forgotten; the limit is {max}"
+                );
+            }
         }
     }
 
     /// Returns the trajectories of a conversation; `None` if it is unknown.
-    pub fn trajectories(&self, key: &str) -> Option<Vec<Trajectory>> {
-        self.trees.get(key).map(|kept| kept.tree.trajectories())
+    pub fn trajectories(&self, key: &str) -> Option<ServedTrajectories> {
+        self.trees.get(key).map(|kept| ServedTrajectories(kept.tree.clone()))
     }
 
     /// Removes a conversation and returns its trajectories.
-    pub fn take(&mut self, key: &str) -> Option<Vec<Trajectory>> {
+    pub fn take(&mut self, key: &str) -> Option<ServedTrajectories> {
         let kept = self.trees.remove(key)?;
         self.order.remove(&kept.last);
-        self.tokens -= kept.tree.tokens();
-        Some(kept.tree.trajectories())
+        self.size -= kept.size;
+        Some(ServedTrajectories(kept.tree))
     }
 
     /// Returns the number of conversations.
@@ -141,12 +154,42 @@ impl ServedConversations {
     fn touch(&mut self, key: &str) -> &mut StoredConversation {
         self.now += 1;
         let now = self.now;
-        let new = || StoredConversation { tree: TurnTree::default(), born: now, last: now, requests: 0 };
+        // The key is stored twice.
+        let empty = (2 * (key.len() + size_of::<StoredConversation>())).div_ceil(BYTES_PER_TOKEN);
+        let size = &mut self.size;
+        let new = || {
+            *size += empty;
+            StoredConversation { tree: TurnTree::default(), size: empty, born: now, last: now, requests: 0 }
+        };
         let kept = self.trees.entry(key.to_owned()).or_insert_with(new);
         self.order.remove(&kept.last);
         kept.last = now;
         self.order.insert(now, key.to_owned());
         kept
+    }
+}
+
+/// The trajectories of a conversation at one time: one for every turn that no request continued. They take little memory until
+/// they are written, although each has its own copy of a shared beginning.
+pub struct ServedTrajectories(TurnTree);
+
+impl ServedTrajectories {
+    /// Returns the trajectories one by one.
+    pub fn iter(&self) -> impl Iterator<Item = Trajectory> {
+        self.0.trajectories()
+    }
+
+    /// Writes the conversation as JSON, one trajectory after another.
+    ///
+    /// # Errors
+    /// If the writer fails.
+    pub fn write(&self, key: &str, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
+        write!(out, "{{\"conversation\":{},\"trajectories\":[", Value::from(key))?;
+        for (i, trajectory) in self.iter().enumerate() {
+            out.write_all(if i > 0 { b"," } else { b"" })?;
+            serde_json::to_writer(&mut *out, &trajectory)?;
+        }
+        out.write_all(b"]}\n")
     }
 }
 
@@ -249,7 +292,7 @@ mod tests {
 
     #[test]
     fn what_was_sampled_stays() {
-        let mut all = ServedConversations::new(1000);
+        let mut all = ServedConversations::new(10_000);
         assert_eq!(ask(&mut all, prompt(&[1, 2], &[user("a")]), &[3, 4], "b").way, ContinuationKind::New);
         // The same ids, from a template that repeats sampled text exactly.
         let second = ask(&mut all, prompt(&[1, 2, 3, 4, 5], &[user("a"), assistant("b"), user("c")]), &[6], "d");
@@ -258,7 +301,7 @@ mod tests {
         let messages = [user("a"), assistant("b"), user("c"), assistant(" d "), user("e"), user("f")];
         let third = ask(&mut all, prompt(&[1, 2, 77, 5, 6, 7], &messages), &[8], "g");
         assert_eq!((third.way, third.prompt, &third.ids[..]), (ContinuationKind::Messages, 2, &[1, 2, 3, 4, 5, 90, 91][..]));
-        let whole = all.trajectories("k").unwrap();
+        let whole: Vec<Trajectory> = all.trajectories("k").unwrap().iter().collect();
         let [one] = &whole[..] else { panic!("{whole:?}") };
         assert_eq!(one.tokens.prompt, [1, 2]);
         assert_eq!(one.tokens.ids, [3, 4, 5, 90, 91, 8]);
@@ -273,38 +316,67 @@ mod tests {
         assert_eq!(ask(&mut all, prompt(&[5], &[user("x")]), &[6], "y").way, ContinuationKind::Branch);
         let broken = ask(&mut all, prompt(&[5, 5], &[user("x"), assistant("y"), user("?")]), &[6], "z");
         assert_eq!(broken.way, ContinuationKind::Broken("no".to_owned()));
-        let ids: Vec<Vec<u32>> = all.take("k").unwrap().into_iter().map(|one| one.tokens.all()).collect();
+        let taken = all.take("k").unwrap();
+        let mut written = Vec::new();
+        taken.write("k", &mut written).unwrap();
+        let whole: Vec<Trajectory> = taken.iter().collect();
+        assert_eq!(
+            serde_json::from_slice::<Value>(&written).unwrap(),
+            json!({"conversation": "k", "trajectories": serde_json::to_value(&whole).unwrap()})
+        );
+        let ids: Vec<Vec<u32>> = whole.iter().map(|one| one.tokens.all()).collect();
         assert_eq!(ids, [vec![1, 2, 3, 4, 5, 90, 91, 8], vec![1, 2, 3, 4, 5, 66], vec![5, 6], vec![5, 5, 6]]);
-        assert!(all.is_empty() && all.tokens == 0 && all.order.is_empty());
+        assert!(all.is_empty() && all.size == 0 && all.order.is_empty());
     }
 
     #[test]
     fn other_tools_are_another_conversation() {
-        let mut all = ServedConversations::new(1000);
+        let mut all = ServedConversations::new(10_000);
         ask(&mut all, prompt(&[1], &[user("a")]), &[2], "b");
         let next = prompt(&[7], &[user("a"), assistant("b"), user("c")]);
         let found = all.find("k", &next, 1);
         assert_eq!(found.start(next, 1, |_, _, _| bail!("not asked")).way, ContinuationKind::Branch);
     }
 
+    /// Whatever a request brings, the record takes at most its limit, and forgets the oldest conversations first.
     #[test]
     fn the_oldest_are_forgotten() {
-        let mut all = ServedConversations::new(10);
-        let mut serve = |key: &str, from: Option<SamplingStart>| {
-            let prompt = prompt(&[1, 2], &[]);
-            let start = from.unwrap_or_else(|| all.find(key, &prompt, 0).start(prompt, 0, |_, _, _| bail!("not asked")));
-            all.served(key, &start, None, response(&[3, 4]));
-            (start, all.len(), all.tokens)
+        const MAX: usize = 10_000;
+        let mut all = ServedConversations::new(MAX);
+        let mut serve = |key: &str, ids: usize, content: &str, response: &Response| {
+            let prompt = prompt(&vec![1; ids], &[user(content)]);
+            let start = all.find(key, &prompt, 0).start(prompt, 0, |_, _, _| bail!("not asked"));
+            all.served(key, &start, None, response.clone());
+            let is_right = all.size == all.trees.values().map(|kept| kept.size).sum::<usize>() && all.size <= MAX;
+            assert!(is_right && all.order.len() == all.len(), "{key:.20}: {} {}", all.size, all.len());
+            (start, all.len())
         };
-        let (first, ..) = serve("a", None);
-        assert_eq!(serve("b", None).1, 2);
-        let (_, count, tokens) = serve("c", None);
-        assert_eq!((count, tokens), (2, 8));
+        let few = response(&[3, 4]);
+        let (first, count) = serve("a", 2, "", &few);
+        assert_eq!(count, 1);
+        // What is large: a key, messages, a prompt, a response, the number of turns or of conversations.
+        for i in 0..100 {
+            let key = format!("{i}");
+            let counts = [
+                serve(&format!("{i}{}", "k".repeat(500)), 2, "", &few).1,
+                serve(&key, 2, &"x".repeat(20_000), &few).1,
+                serve(&key, 4_000, "", &few).1,
+                serve(&key, 2, "", &response(&vec![5; 4_000])).1,
+                serve("turns", 2, &key, &few).1,
+            ];
+            assert!(counts.iter().all(|count| (1..100).contains(count)), "{counts:?}");
+        }
+        for key in 0..1000 {
+            all.find(&format!("left {key}"), &prompt(&[1], &[]), 0);
+        }
+        assert!(all.size < MAX + 1000 && all.len() < 1000, "requests without a response are counted: {}", all.size);
         // A turn that began before its conversation was dropped becomes a separate conversation.
-        let (_, count, tokens) = serve("a", Some(first));
-        assert_eq!((count, tokens), (2, 8));
-        let (short, ..) = serve("d", None);
-        let (_, count, tokens) = serve("d", Some(SamplingStart { ids: (0..50).collect(), ..short }));
-        assert_eq!((count, tokens), (1, 56));
+        all.served("a", &first, None, few.clone());
+        assert_eq!(all.trajectories("a").unwrap().iter().count(), 1);
+        // A conversation that is too large alone is forgotten, too.
+        let large = prompt(&vec![1; MAX], &[]);
+        let start = all.find("large", &large, 0).start(large, 0, |_, _, _| bail!("not asked"));
+        all.served("large", &start, None, few);
+        assert!(all.is_empty() && all.size == 0);
     }
 }

@@ -1,11 +1,16 @@
 //! The served turns of one conversation: a tree, because a program may repeat a request or go back and change it.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::messages::is_same;
+use super::messages::{is_same, memory_of};
 use crate::tokens::{Appended, ConversationTokens};
 use burnish_rollout::{Finish, Response};
+
+/// The bytes of messages that count as one token. A sampled token takes 12 bytes.
+pub(super) const BYTES_PER_TOKEN: usize = 16;
 
 /// The tokens of a conversation from its beginning to a turn without successor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,6 +41,14 @@ pub(crate) struct ServedTurn {
     pub setting: u64,
 }
 
+impl ServedTurn {
+    /// Returns the size in tokens; the bytes of messages are counted as tokens, too.
+    fn size(&self) -> usize {
+        let bytes = size_of::<Self>() + size_of::<TurnNode>() + self.messages.iter().map(memory_of).sum::<usize>();
+        self.context.len() + self.response.ids.len() + bytes.div_ceil(BYTES_PER_TOKEN)
+    }
+}
+
 /// A turn that another one continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Parent {
@@ -45,15 +58,16 @@ pub(crate) struct Parent {
 }
 
 /// A turn, and the numbers of tokens and messages up to its end.
+#[derive(Clone)]
 struct TurnNode {
-    turn: ServedTurn,
+    turn: Arc<ServedTurn>,
     tokens: usize,
     messages: usize,
     continued: bool,
 }
 
-/// The turns of a conversation; each is after the turn that it continues.
-#[derive(Default)]
+/// The turns of a conversation; each is after the turn that it continues. Copies share the turns.
+#[derive(Clone, Default)]
 pub(crate) struct TurnTree {
     nodes: Vec<TurnNode>,
 }
@@ -63,27 +77,24 @@ impl TurnTree {
         self.nodes.len()
     }
 
-    /// Returns the number of stored tokens.
-    pub(super) fn tokens(&self) -> usize {
-        self.nodes.iter().map(|node| node.turn.context.len() + node.turn.response.ids.len()).sum()
-    }
-
-    /// Adds a turn.
-    pub(super) fn add(&mut self, turn: ServedTurn) {
+    /// Adds a turn, and returns its size as [`ServedTurn::size`] counts it.
+    pub(super) fn add(&mut self, turn: ServedTurn) -> usize {
+        let size = turn.size();
         let (tokens, messages) = turn.after.map_or((0, 0), |after| (after.tokens, after.messages));
         if let Some(before) = turn.after.and_then(|after| self.nodes.get_mut(after.turn)) {
             before.continued = true;
         }
         let tokens = tokens + turn.context.len() + turn.response.ids.len();
         let messages = messages + turn.messages.len();
-        self.nodes.push(TurnNode { turn, tokens, messages, continued: false });
+        self.nodes.push(TurnNode { turn: Arc::new(turn), tokens, messages, continued: false });
+        size
     }
 
     /// Returns the turn whose conversation is the longest prefix of these ids.
     pub(crate) fn by_ids(&self, ids: &[u32]) -> Option<Parent> {
         let (mut common, mut best) = (Vec::with_capacity(self.nodes.len()), None::<usize>);
         for (i, node) in self.nodes.iter().enumerate() {
-            let ServedTurn { after, context, response, .. } = &node.turn;
+            let ServedTurn { after, context, response, .. } = &*node.turn;
             let before: (usize, usize) = after.map_or((0, 0), |after| (after.tokens, common[after.turn]));
             let (from, same) = before;
             let equal = |(known, new): &(&u32, &u32)| known == new;
@@ -130,7 +141,7 @@ impl TurnTree {
         let mut next = Some(turn);
         while let Some(node) = next.and_then(|turn| self.nodes.get(turn)) {
             next = node.turn.after.map(|after| after.turn);
-            path.push(&node.turn);
+            path.push(&*node.turn);
         }
         let (first, last) = (*path.last()?, *path.first()?);
         let prompt = first.context.len();
@@ -150,9 +161,10 @@ impl TurnTree {
         Some(trajectory)
     }
 
-    /// Returns the conversations up to every turn without successor, in the order of serving.
-    pub(super) fn trajectories(&self) -> Vec<Trajectory> {
+    /// Returns the conversations up to every turn without successor, in the order of serving. Each has its own copy of a shared
+    /// beginning.
+    pub(super) fn trajectories(&self) -> impl Iterator<Item = Trajectory> {
         let ends = self.nodes.iter().enumerate().filter(|(_, node)| !node.continued);
-        ends.filter_map(|(turn, _)| self.trajectory(turn)).collect()
+        ends.filter_map(|(turn, _)| self.trajectory(turn))
     }
 }

@@ -137,7 +137,7 @@ impl OpenAiLoop {
         };
         let message = (parsed.api == Api::Chat).then(|| for_template(&answered.message(0, &reply)));
         let (unreadable, response) = (reply.unreadable, reply.response.clone());
-        let (setting, tools) = (parsed.setting, parsed.tools.clone().unwrap_or_default());
+        let (setting, tools) = (parsed.setting.hash, parsed.tools.clone().unwrap_or_default());
         let sent = if parsed.options.stream {
             let writer = ChunkWriter::new(answered, parsed.options.clone(), parsed.tools.is_some(), &model.eos);
             HttpReply::Events(writer.whole(model.renderer.tokenizer(), &reply))
@@ -185,7 +185,7 @@ impl OpenAiLoop {
         let mut parsed = model.read(api, body, None)?;
         check_sampling(&parsed.options, &model.renderer.defaults().sampling)?;
         let prompt = parsed.prompts.pop().ok_or_else(|| ApiError::field("prompt", "`prompt` is missing"))?;
-        let found = self.served.find(KEY, &prompt, parsed.setting);
+        let found = self.served.find(KEY, &prompt, parsed.setting.hash);
         let start = model.start(found, prompt, &parsed);
         if let ContinuationKind::Broken(reason) = &start.way {
             tracing::debug!("cannot continue a served trajectory of the program, so another one begins: {reason}");
@@ -328,7 +328,7 @@ impl AgentLoop for OpenAiLoop {
     }
 
     fn finish(mut self: Box<Self>) -> Episode {
-        let mut all = self.served.take(KEY).unwrap_or_default();
+        let mut all: Vec<Trajectory> = self.served.take(KEY).iter().flat_map(|served| served.iter()).collect();
         let sampled = |one: &Trajectory| one.tokens.sampled.iter().filter(|sampled| **sampled).count();
         all.sort_by(|a, b| {
             sampled(b).cmp(&sampled(a)).then_with(|| (&a.tokens.prompt, &a.tokens.ids).cmp(&(&b.tokens.prompt, &b.tokens.ids)))

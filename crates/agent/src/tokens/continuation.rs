@@ -1,10 +1,13 @@
 //! Continues the conversations of a model.
 
+use std::sync::Arc;
+
 use anyhow::{Result, bail, ensure};
 use serde_json::Value;
 
 use super::appended::Appended;
 use super::check;
+use super::escape::SpecialTokenEscaper;
 use super::families::FAMILIES;
 use super::families::plain::PLAIN;
 use super::group::role;
@@ -31,6 +34,20 @@ impl Continuation {
     /// # Errors
     /// If the special tokens of the tokenizer cannot be compiled to a pattern.
     pub fn new(tokenizer: Tokenizer, model_type: &str, variables: TemplateVariables) -> Result<Self> {
+        let escaper = SpecialTokenEscaper::new(&tokenizer)?;
+        Self::with_escaper(tokenizer, model_type, variables, Arc::new(escaper))
+    }
+
+    /// Creates a continuation that shares the escaper of its tokenizer's special tokens with others.
+    ///
+    /// # Errors
+    /// If the tokenizer lacks a token that every family needs.
+    pub(crate) fn with_escaper(
+        tokenizer: Tokenizer,
+        model_type: &str,
+        variables: TemplateVariables,
+        escaper: Arc<SpecialTokenEscaper>,
+    ) -> Result<Self> {
         let family = FAMILIES.iter().find(|family| family.model_types.contains(&model_type));
         let rules = family.map(|family| (family.rules)(&tokenizer));
         let (rules, plain) = match rules {
@@ -40,7 +57,7 @@ impl Continuation {
             }
             None => ((PLAIN.rules)(&tokenizer)?, Some(format!("there are no rules for \"{model_type}\""))),
         };
-        let renderer = Renderer::new(tokenizer, variables, &rules.no_arguments())?;
+        let renderer = Renderer::new(tokenizer, variables, &rules.no_arguments(), escaper)?;
         Ok(Self { renderer, rules, plain, literal: true })
     }
 

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use regex::{Captures, Regex};
 use serde_json::Value;
 
-use super::group::{TOOL, role};
+use super::group::role;
 use burnish_data::{Literal, Tokenizer};
 
 /// The placeholder of a special token, followed by a number. The word itself is escaped too.
@@ -42,34 +42,39 @@ impl SpecialTokenEscaper {
     /// Escapes the special tokens in messages of tools and users; messages of the assistant stay unchanged.
     pub fn escape(&self, messages: &[Value]) -> Vec<Value> {
         let mut messages = messages.to_vec();
-        for message in messages.iter_mut().filter(|message| role(message) != "assistant") {
-            if let Some(content) = message.get_mut("content") {
-                self.escape_value(content, &self.found);
-            }
-        }
+        let others = messages.iter_mut().filter(|message| role(message) != "assistant");
+        others.for_each(|message| self.escape_value(message, &self.found));
         messages
     }
 
-    /// Escapes a whole conversation: special tokens in tool messages, and in all other messages after the assistant's first one,
-    /// except the assistant's own. Special tokens in the messages before stay special, as in every prompt.
-    pub(crate) fn escape_conversation(&self, messages: &[Value]) -> Vec<Value> {
-        let mut has_answered = false;
-        self.escape_where(messages, |message| {
-            let is_assistant = role(message) == "assistant";
-            has_answered |= is_assistant;
-            !is_assistant && (has_answered || role(message) == TOOL)
-        })
+    /// Escapes a whole conversation: the special tokens in all messages except the assistant's. Returns `None` if it has none.
+    pub(crate) fn escape_conversation(&self, messages: &[Value]) -> Option<Vec<Value>> {
+        let needs = messages.iter().any(|message| self.is_found(message));
+        needs.then(|| self.escape_where(messages, |message| role(message) != "assistant"))
+    }
+
+    /// Escapes the special tokens in the texts of a value, such as the tools of a request.
+    pub(crate) fn escape_texts(&self, value: &mut Value) {
+        self.escape_value(value, &self.found);
+    }
+
+    /// Returns true if a text in a value has a special token.
+    fn is_found(&self, value: &Value) -> bool {
+        match value {
+            Value::String(text) => self.found.is_match(text),
+            Value::Array(items) => items.iter().any(|item| self.is_found(item)),
+            Value::Object(fields) => fields.values().any(|field| self.is_found(field)),
+            _ => false,
+        }
     }
 
     /// Escapes the special tokens in the messages for which `of_others` returns true.
     pub fn escape_where(&self, messages: &[Value], mut of_others: impl FnMut(&Value) -> bool) -> Vec<Value> {
         let mut messages = messages.to_vec();
         for message in &mut messages {
-            let quotes = of_others(message);
-            // The placeholder word itself must come back as text from any field.
-            message.as_object_mut().into_iter().flatten().for_each(|(name, field)| {
-                self.escape_value(field, if quotes && name == "content" { &self.found } else { &self.word });
-            });
+            // The placeholder word itself must come back as text from any message.
+            let found = if of_others(message) { &self.found } else { &self.word };
+            self.escape_value(message, found);
         }
         messages
     }

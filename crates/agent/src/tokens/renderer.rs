@@ -14,12 +14,14 @@ use burnish_data::{TemplateVariables, Tokenizer};
 /// The limit of cached synthetic conversations. There is one for each set of call names and ids that are rendered together, and
 /// ids may never repeat.
 const MAX_KEPT: usize = 64;
+/// The limit in bytes of the messages of a cached synthetic conversation.
+const LARGEST_KEPT: usize = 4096;
 
 /// Renders messages with the chat template of a tokenizer.
 pub struct Renderer {
     tokenizer: Tokenizer,
     variables: TemplateVariables,
-    escaper: SpecialTokenEscaper,
+    escaper: Arc<SpecialTokenEscaper>,
     before_message: SyntheticStart,
     before_tools: SyntheticStart,
     /// Cached ids of synthetic conversations, by their messages.
@@ -29,8 +31,13 @@ pub struct Renderer {
 impl Renderer {
     /// Creates a renderer with these template variables. `no_arguments` are the arguments of a call without any, in the form that
     /// the template takes.
-    pub fn new(tokenizer: Tokenizer, variables: TemplateVariables, no_arguments: &Value) -> Result<Self> {
-        let escaper = SpecialTokenEscaper::new(&tokenizer)?;
+    /// Renderers of one tokenizer share the `escaper`, which may take the memory of a vocabulary.
+    pub fn new(
+        tokenizer: Tokenizer,
+        variables: TemplateVariables,
+        no_arguments: &Value,
+        escaper: Arc<SpecialTokenEscaper>,
+    ) -> Result<Self> {
         let (before_message, before_tools) = (SyntheticStart::System, SyntheticStart::System);
         let mut renderer = Self { tokenizer, variables, escaper, before_message, before_tools, cache: Mutex::default() };
         let user = json!({"role": "user", "content": "a"});
@@ -115,6 +122,9 @@ impl Renderer {
             return Ok(ids.clone());
         }
         let ids: Arc<[u32]> = self.ids(messages, false)?.into();
+        if key.len() > LARGEST_KEPT {
+            return Ok(ids);
+        }
         let mut cache = cache();
         if cache.len() >= MAX_KEPT {
             cache.clear();

@@ -27,6 +27,8 @@ impl GenerationState<'_> {
                 return !self.running.is_empty();
             }
             if self.ready.is_empty() {
+                // Turns of one token end at once and make room again, so that this loop may run long.
+                self.drop_cancelled();
                 self.prefill(free);
             }
             let (settings, longest) = (self.settings, self.limits.longest);

@@ -32,7 +32,7 @@ impl GenerationState<'_> {
     }
 
     /// Ends the cancelled turns, including those that wait for admission.
-    fn drop_cancelled(&mut self) {
+    pub(super) fn drop_cancelled(&mut self) {
         for sequence in self.waiting.cancelled() {
             self.turns.ended(sequence, Response::empty());
         }
