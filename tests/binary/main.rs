@@ -67,6 +67,7 @@ mod second_models;
 mod secrets;
 mod selected;
 mod serve;
+mod serve_memory;
 mod serve_page;
 mod serve_rm;
 mod settings;

@@ -112,6 +112,7 @@ impl CheckedModel {
     /// If the device is not available, or the weights cannot be downloaded or read.
     pub(crate) fn load(self) -> Result<(CausalLm, EndpointModel)> {
         let Self { mut options, decoder, model_type, tokenizer, longest } = self;
+        let tokenizer = tokenizer.for_requests();
         let (device_key, dtype_key) = options.device_keys;
         let device = open_device(device_key, options.device, &[(dtype_key, options.dtype)])?;
         options.model.fetch_weights()?;

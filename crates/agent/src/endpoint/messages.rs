@@ -73,6 +73,16 @@ pub(super) fn content_bytes(message: &Value) -> usize {
     }
 }
 
+/// Returns the bytes of all texts in a value, including names.
+pub(super) fn text_bytes(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(list) => list.iter().map(text_bytes).sum(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + text_bytes(value)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
+}
+
 /// Converts a message for chat templates: content as one text, call arguments as objects, `developer` as `system` (which
 /// templates know), and no null fields.
 pub fn for_template(message: &Value) -> Value {

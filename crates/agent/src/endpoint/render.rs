@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::error::ApiError;
-use super::messages::{content_bytes, for_template, keep_read_fields};
+use super::messages::{content_bytes, for_template, keep_read_fields, text_bytes};
 use super::options::RequestDefaults;
 use super::request::{ChatRequest, CompletionPrompt};
 use crate::tokens::SpecialTokenEscaper;
@@ -79,8 +79,10 @@ impl PromptRenderer {
     /// # Errors
     /// If the template rejects the conversation, or the prompt is far too long.
     pub fn chat(&self, request: &ChatRequest) -> Result<PromptTokens, ApiError> {
-        // The template would copy a text that is too long in any case.
+        // The template would copy texts that are too long in any case.
         self.fits("messages", request.messages.iter().map(content_bytes).sum())?;
+        self.fits("tools", request.tools.iter().map(text_bytes).sum())?;
+        self.fits("chat_template_kwargs", request.variables.values().map(text_bytes).sum())?;
         let messages: Vec<Value> = request.messages.iter().map(for_template).collect();
         let escaper = self.escaper.as_deref();
         let escaped = escaper.and_then(|escaper| escaper.escape_conversation(&messages)).map(Value::from);

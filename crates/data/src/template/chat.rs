@@ -101,9 +101,20 @@ impl ChatTemplate {
     pub fn with_date(&self, date: TemplateDate) -> Self {
         let mut environment = Environment::clone(&self.environment);
         environment.add_function("strftime_now", move |format: String| strftime_now(&date, &format));
+        self.unused(environment.into(), self.taken.unused())
+    }
+
+    /// Returns the template for the texts of many clients: a text that exceeds the limits is refused, and the next one is
+    /// rendered. Otherwise a template is given up then, because it would exceed its limits for every row of a file.
+    #[must_use]
+    pub(crate) fn for_requests(&self) -> Self {
+        self.unused(self.environment.clone(), RenderBudget::for_requests())
+    }
+
+    fn unused(&self, environment: Arc<Environment<'static>>, taken: RenderBudget) -> Self {
         Self {
-            environment: environment.into(),
-            taken: RenderBudget::default(),
+            environment,
+            taken,
             failed: self.failed.clone(),
             special_tokens: self.special_tokens.clone(),
             is_default: self.is_default,

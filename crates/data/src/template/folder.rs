@@ -88,7 +88,16 @@ impl ChatTemplates {
 
     /// Returns the templates with another date.
     pub(crate) fn with_date(self, date: &TemplateDate) -> Self {
-        let set = |template: Option<Arc<ChatTemplate>>| template.map(|template| template.with_date(date.clone()).into());
+        self.map(|template| template.with_date(date.clone()))
+    }
+
+    /// Returns the templates for the texts of many clients, see [`ChatTemplate::for_requests`].
+    pub(crate) fn for_requests(self) -> Self {
+        self.map(ChatTemplate::for_requests)
+    }
+
+    fn map(self, change: impl Fn(&ChatTemplate) -> ChatTemplate) -> Self {
+        let set = |template: Option<Arc<ChatTemplate>>| template.map(|template| change(&template).into());
         Self { default: set(self.default), tool_use: set(self.tool_use), names: self.names }
     }
 

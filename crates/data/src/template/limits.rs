@@ -2,7 +2,7 @@
 //! instructions but not bytes, and one instruction can double a text or take exponential time on nested lists.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -30,6 +30,9 @@ const FREE: Duration = Duration::from_millis(5);
 /// Total time of all renderings beyond [`FREE`].
 const SLOW: Duration = Duration::from_secs(5);
 
+/// Number of requests whose rendering may be abandoned before the template is given up.
+const MOST_ABANDONED: usize = 8;
+
 /// The time that the renderings of a template have taken so far.
 #[derive(Default)]
 pub(crate) struct RenderBudget {
@@ -37,6 +40,10 @@ pub(crate) struct RenderBudget {
     slow: AtomicU64,
     /// Reason for giving up on the template: it would exceed its limits for every row.
     given_up: Arc<OnceLock<String>>,
+    /// True if the texts come from different clients: one that exceeds the limits says nothing about the next.
+    is_for_requests: bool,
+    /// Number of renderings that were abandoned with their thread and its memory.
+    abandoned: AtomicUsize,
 }
 
 /// The error of a template that was given up on another text.
@@ -52,6 +59,16 @@ impl fmt::Display for GivenUpError {
 }
 
 impl RenderBudget {
+    /// Creates the budget of a template that renders the texts of many clients, for years.
+    pub(crate) fn for_requests() -> Self {
+        Self { is_for_requests: true, ..Self::default() }
+    }
+
+    /// Creates an unused budget of the same kind.
+    pub(crate) fn unused(&self) -> Self {
+        Self { is_for_requests: self.is_for_requests, ..Self::default() }
+    }
+
     /// Renders the template `name` of `environment`; `failed` begins the message of an error.
     ///
     /// # Errors
@@ -74,14 +91,18 @@ impl RenderBudget {
         };
         let (given_up, begins) = (self.given_up.clone(), failed.clone());
         let exceeds = move |excess: ContainedError| format!("{begins}: {}", given_up.get_or_init(|| excess.to_string()));
-        let done = part(RENDERING, exceeds, render).map_err(|excess| self.give_up(excess.to_string()));
+        let done = part(RENDERING, exceeds, render).map_err(|excess| {
+            let is_one_of_few = self.abandoned.fetch_add(1, Ordering::Relaxed) < MOST_ABANDONED;
+            if self.is_for_requests && is_one_of_few { Error::msg(excess.to_string()) } else { self.set(excess.to_string()) }
+        });
         done.and_then(|(rendered, time)| self.checked(rendered, time)).with_context(|| failed.clone())
     }
 
     /// Returns the rendered text, unless the text is too long or took too much time.
     fn checked(&self, rendered: Result<String, (ErrorKind, String)>, time: Duration) -> Result<String> {
         let beyond = time.saturating_sub(FREE).as_micros() as u64;
-        if self.slow.fetch_add(beyond, Ordering::Relaxed) + beyond > SLOW.as_micros() as u64 {
+        let so_far = if self.is_for_requests { 0 } else { self.slow.fetch_add(beyond, Ordering::Relaxed) };
+        if so_far + beyond > SLOW.as_micros() as u64 {
             return Err(self.give_up(format!("it takes too long: {:.0} milliseconds for one text", time.as_secs_f64() * 1e3)));
         }
         match rendered {
@@ -92,8 +113,13 @@ impl RenderBudget {
         }
     }
 
-    /// Records why the template is given up. The error is a [`GivenUpError`] if it was given up before.
+    /// Returns the error of a text that exceeds the limits, and gives up on the template unless other clients use it.
     fn give_up(&self, why: String) -> Error {
+        if self.is_for_requests { Error::msg(why) } else { self.set(why) }
+    }
+
+    /// Records why the template is given up. The error is a [`GivenUpError`] if it was given up before.
+    fn set(&self, why: String) -> Error {
         match self.given_up.set(why) {
             Ok(()) => Error::msg(self.given_up.get().cloned().unwrap_or_default()),
             Err(_) => Error::new(GivenUpError(self.given_up.get().cloned().unwrap_or_default())),
@@ -114,4 +140,30 @@ fn with_causes(error: &minijinja::Error) -> String {
         text.push('…');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, json};
+
+    use super::super::chat::ChatTemplate;
+    use super::super::variables::TemplateVariables;
+
+    /// A server renders the texts of many clients; a text of a file that takes too long speaks against the template.
+    #[test]
+    fn a_text_that_takes_too_long_ends_the_template_of_a_file_alone() {
+        let source = "{% for message in messages %}{% for i in range(message.content) %}{{ i }}{% endfor %}{% endfor %}";
+        let template = ChatTemplate::new(Some(source), Map::new()).unwrap();
+        let render = |template: &ChatTemplate, count: usize| {
+            template
+                .render(&json!([{"role": "user", "content": count}]), false, TemplateVariables::default())
+                .map_err(|error| format!("{error:#}"))
+        };
+        let served = template.for_requests();
+        for _ in 0..20 {
+            assert!(render(&served, 900_000).unwrap_err().contains("instructions for one text"));
+            assert_eq!(render(&served, 3).unwrap(), "012");
+        }
+        assert!(render(&template, 900_000).is_err() && render(&template, 3).is_err());
+    }
 }

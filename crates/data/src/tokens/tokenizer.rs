@@ -155,6 +155,13 @@ impl Tokenizer {
         Self { chat: self.chat.with_date(&date), date, ..self }
     }
 
+    /// Returns the tokenizer for the texts of many clients: a text that exceeds the limits of a chat template is refused, and the
+    /// template is not given up.
+    #[must_use]
+    pub fn for_requests(self) -> Self {
+        Self { chat: self.chat.for_requests(), ..self }
+    }
+
     /// Returns the date that chat templates print.
     pub fn date(&self) -> &TemplateDate {
         &self.date
