@@ -21,7 +21,7 @@ use super::page::page;
 use super::record::RecordedRun;
 use burnish_checkpoint::TRACKER_FILE;
 use burnish_run::{INFO, METRICS, PHASE, SAMPLES};
-use burnish_server::{BoundServer, Handler, HttpError, HttpResponse, RequestBody, Methods, ServerLimits};
+use burnish_server::{BoundServer, Handler, HttpError, HttpResponse, Methods, RequestBody, ServerLimits};
 use burnish_util::interrupt::Interrupt;
 use burnish_util::lock::is_locked;
 

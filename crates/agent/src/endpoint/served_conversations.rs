@@ -122,9 +122,7 @@ impl ServedConversations {
             self.size -= forgotten.size;
             if self.trees.is_empty() {
                 let (size, max) = (forgotten.size, self.max);
-                tracing::warn!(
-                    "the conversation {oldest:?} has the size of {size} tokens and was forgotten; the limit is {max}"
-                );
+                tracing::warn!("the conversation {oldest:?} has the size of {size} tokens and was forgotten; the limit is {max}");
             }
         }
     }
