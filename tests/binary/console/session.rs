@@ -131,7 +131,7 @@ impl Session {
         let short = |line: &str| {
             let (command, comment) = line.split_once("  #").unwrap_or((line, ""));
             let two = if command.starts_with("trainer ") { " trainer.total_training_steps=2" } else { "" };
-            let few = if command.starts_with("trainer dpo ") { " data.train_max_samples=256" } else { "" };
+            let few = if command.starts_with("trainer dpo ") { " data.train_max_samples=128" } else { "" };
             format!("{}{two}{few} # {comment}\n", command.trim_end())
         };
         self.run(&lines.lines().map(short).collect::<String>());
