@@ -138,6 +138,41 @@ fn check_any(words: &[String], is_run: bool, page: &str) -> Result<(), String> {
 }
 
 #[test]
+fn commands_of_a_script_are_found() {
+    let page = "```console,example\n$ trainer a \\\n  b\noutput\n```\n```sh,short\nX=1 echo \"a # b\" | trainer c > f 2>&1 # d\n\
+                for i in 1; do trainer e=\"f g\" && mv h i; done\n```\n```text\ntrainer j\n```\n";
+    let found: Vec<_> = blocks(page).iter().map(|block| commands(&block.script)).collect();
+    let expected = [
+        vec![vec!["trainer", "a", "b"]],
+        vec![
+            vec!["echo", "a # b"],
+            vec!["trainer", "c"],
+            vec!["for", "i", "in", "1"],
+            vec!["trainer", "e=f g"],
+            vec!["mv", "h", "i"],
+            vec!["done"],
+        ],
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn mistakes_of_commands_are_found() {
+    for (line, mistake) in [
+        ("trainer trian", "trian"),
+        ("trainer runs ls --jsn", "--jsn"),
+        ("trainer --config ppo_trainer.yaml algorithm.adv_estimatr=rloo", "algorithm.adv_estimatr"),
+        ("trainer sft --config recipes/none.yaml", "recipes/none.yaml"),
+        ("mpirun -n 2 trainer --config ppo_trainer.yaml data.sed=1", "data.sed"),
+        ("tariner --help", "`tariner` is not a known program"),
+    ] {
+        let found = check_any(&commands(line)[0], false, "");
+        assert!(found.as_ref().is_err_and(|error| error.contains(mistake)), "{line}: {found:?}");
+    }
+    assert!(check_any(&commands("pip install burnish")[0], true, "").is_err());
+}
+
+#[test]
 fn commands_of_all_pages_are_understood() {
     let mut found = vec![];
     for place in PAGES {
@@ -151,7 +186,9 @@ fn commands_of_all_pages_are_understood() {
         let text = std::fs::read_to_string(&path).unwrap();
         let name = path.strip_prefix(root()).unwrap().display().to_string();
         let mut note = |command: &str, result: Result<(), String>| {
-            result.err().map(|error| wrong.insert(format!("{name}: {command}\n    {error}")));
+            if let Err(error) = result {
+                wrong.insert(format!("{name}: {command}\n    {error}"));
+            }
         };
         for block in blocks(&text) {
             let labels: Vec<_> = block.marks.iter().filter(|mark| !RUN.contains(mark)).collect();

@@ -29,14 +29,13 @@ pub(super) fn blocks(page: &str) -> Vec<Block<'_>> {
 
 /// The lines of a console behind a prompt, each with the lines that continue it.
 fn typed(body: &[&str]) -> String {
-    let mut is_typed = false;
-    let mut keep = |line: &&&str| {
-        let was_open = is_typed && line.ends_with('\\');
-        let keeps = is_typed || line.starts_with("$ ");
-        is_typed = keeps && line.ends_with('\\') || was_open;
-        keeps
+    let mut goes_on = false;
+    let mut is_typed = |line: &&&str| {
+        let is_typed = goes_on || line.starts_with("$ ");
+        goes_on = is_typed && line.ends_with('\\');
+        is_typed
     };
-    let lines: Vec<&str> = body.iter().filter(|line| keep(line)).map(|line| line.trim_start_matches("$ ")).collect();
+    let lines: Vec<&str> = body.iter().filter(|line| is_typed(line)).map(|line| line.trim_start_matches("$ ")).collect();
     lines.join("\n")
 }
 
