@@ -5,7 +5,7 @@ use burn::tensor::{Device, Tensor};
 use rayon::prelude::*;
 
 use super::kind::OptimizerKind;
-use super::rule::{Parameter, ParameterState, Rule, Slot, Step, StoredTensor};
+use super::rule::{Parameter, Rule, Slot, Step, StoredTensor, TrainedParam, UpdatedParam};
 use super::settings::{OptimizerOption, OptimizerSettings};
 use burnish_model::ops::{f32s, flex_f32, sum_squares, tensor_from_vec};
 
@@ -48,14 +48,14 @@ struct Adafactor {
 
 fn build(settings: &OptimizerSettings) -> Result<Box<dyn Rule>> {
     let rule = Adafactor {
-        eps: settings.list("eps", [1e-30, 1e-3])?,
-        clip_threshold: settings.number("clip_threshold", 1.0, "a number above 0", |number| number > 0.0)?,
-        decay_rate: settings.number("decay_rate", -0.8, "a number below 0", |number| number < 0.0)?,
+        eps: settings.list("eps")?,
+        clip_threshold: settings.number("clip_threshold", "a number above 0", |number| number > 0.0)?,
+        decay_rate: settings.number("decay_rate", "a number below 0", |number| number < 0.0)?,
         beta1: settings.optional_number("beta1", "null or a number from 0 to below 1", |number| (0.0..1.0).contains(&number))?,
         weight_decay: settings.weight_decay,
-        scale_parameter: settings.flag("scale_parameter", false)?,
-        relative_step: settings.flag("relative_step", false)?,
-        warmup_init: settings.flag("warmup_init", false)?,
+        scale_parameter: settings.flag("scale_parameter")?,
+        relative_step: settings.flag("relative_step")?,
+        warmup_init: settings.flag("warmup_init")?,
     };
     settings.require(!rule.warmup_init || rule.relative_step, "`warmup_init` needs `relative_step`")?;
     Ok(Box::new(rule))
@@ -93,14 +93,7 @@ impl Rule for Adafactor {
         slots
     }
 
-    fn update(
-        &self,
-        at: Step,
-        parameter: Parameter,
-        w: Tensor<1>,
-        g: Tensor<1>,
-        kept: Option<ParameterState>,
-    ) -> (Tensor<1>, ParameterState) {
+    fn update(&self, at: Step, TrainedParam { parameter, weight: w, gradient: g, state: kept }: TrainedParam) -> UpdatedParam {
         let (device, beta2) = (w.device(), self.beta2(at.number));
         let mut old: Vec<Tensor<1>> = match kept {
             Some(kept) => kept.into_iter().map(|stored| stored.numbers(&device)).collect(),

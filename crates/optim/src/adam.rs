@@ -1,10 +1,8 @@
 //! Adam (Kingma & Ba 2015): AdamW's update with the weight decay in the gradient.
 
-use burn::tensor::Tensor;
-
 use super::adamw::{AdamWConfig, constants, step};
 use super::kind::OptimizerKind;
-use super::rule::{Parameter, ParameterState, Rule, Slot, Step, state, tensors};
+use super::rule::{Parameter, Rule, Slot, Step, TrainedParam, UpdatedParam, state, tensors};
 
 pub(super) const ADAM: OptimizerKind = OptimizerKind {
     name: "Adam",
@@ -30,14 +28,7 @@ impl Rule for Adam {
         true
     }
 
-    fn update(
-        &self,
-        at: Step,
-        _: Parameter,
-        w: Tensor<1>,
-        g: Tensor<1>,
-        kept: Option<ParameterState>,
-    ) -> (Tensor<1>, ParameterState) {
+    fn update(&self, at: Step, TrainedParam { weight: w, gradient: g, state: kept, .. }: TrainedParam) -> UpdatedParam {
         let [m, v] = tensors(kept, &w.device(), || [w.zeros_like(), w.zeros_like()]);
         let decay = self.0.weight_decay;
         let config = AdamWConfig { weight_decay: 0.0, ..self.0 };

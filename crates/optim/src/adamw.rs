@@ -13,9 +13,7 @@ use rayon::prelude::*;
 
 use super::kind::OptimizerKind;
 use super::optimizer::Optimizer;
-#[cfg(feature = "gpu")]
-use super::rule::TrainedParam;
-use super::rule::{Parameter, ParameterState, Rule, Slot, Step, state, tensors};
+use super::rule::{Parameter, Rule, Slot, Step, TrainedParam, UpdatedParam, state, tensors};
 use super::settings::OptimizerSettings;
 #[cfg(feature = "gpu")]
 use burnish_model::ops::adamw_on_gpu;
@@ -68,21 +66,14 @@ impl Rule for AdamW {
         true
     }
 
-    fn update(
-        &self,
-        at: Step,
-        _: Parameter,
-        w: Tensor<1>,
-        g: Tensor<1>,
-        kept: Option<ParameterState>,
-    ) -> (Tensor<1>, ParameterState) {
+    fn update(&self, at: Step, TrainedParam { weight: w, gradient: g, state: kept, .. }: TrainedParam) -> UpdatedParam {
         let [m, v] = tensors(kept, &w.device(), || [w.zeros_like(), w.zeros_like()]);
         let (w, m, v) = step(w, m, v, g, constants(&self.0, at.lr, at.number, at.grad_scale));
         (w, state([m, v]))
     }
 
     #[cfg(feature = "gpu")]
-    fn update_together(&self, at: Step, all: Vec<TrainedParam>) -> Vec<(Tensor<1>, ParameterState)> {
+    fn update_together(&self, at: Step, all: Vec<TrainedParam>) -> Vec<UpdatedParam> {
         let with_moments = |TrainedParam { weight: w, gradient: g, state, .. }| {
             let [m, v] = tensors(state, &w.device(), || [w.zeros_like(), w.zeros_like()]);
             [w, m, v, g]

@@ -3,12 +3,11 @@
 
 use std::sync::LazyLock;
 
-use burn::tensor::Tensor;
 use rayon::prelude::*;
 
 use super::adamw::{AdamW, AdamWConfig, constants};
 use super::kind::OptimizerKind;
-use super::rule::{Parameter, ParameterState, Rule, Slot, Step, StoredTensor};
+use super::rule::{Parameter, Rule, Slot, Step, StoredTensor, TrainedParam, UpdatedParam};
 use burnish_model::ops::{AdamwStep, tensor_from_vec, to_host};
 
 pub(super) const ADAMW_8BIT: OptimizerKind = OptimizerKind {
@@ -55,17 +54,11 @@ impl Rule for AdamW8bit {
         true
     }
 
-    fn update(
-        &self,
-        at: Step,
-        parameter: Parameter,
-        w: Tensor<1>,
-        g: Tensor<1>,
-        kept: Option<ParameterState>,
-    ) -> (Tensor<1>, ParameterState) {
-        if parameter.size() < LEAST {
-            return self.0.update(at, parameter, w, g, kept);
+    fn update(&self, at: Step, trained: TrainedParam) -> UpdatedParam {
+        if trained.parameter.size() < LEAST {
+            return self.0.update(at, trained);
         }
+        let TrainedParam { weight: w, gradient: g, state: kept, .. } = trained;
         // Size of a piece, if several ranks share the parameter; pieces are cut between blocks.
         let size = w.dims()[0];
         let constants = constants(&self.0.0, at.lr, at.number, at.grad_scale);

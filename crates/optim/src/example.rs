@@ -1,10 +1,9 @@
 //! `SignSGD`: gradient descent by the sign of the gradient.
 
 use anyhow::Result;
-use burn::tensor::Tensor;
 
 use super::kind::OptimizerKind;
-use super::rule::{Parameter, ParameterState, Rule, Slot, Step};
+use super::rule::{Parameter, Rule, Slot, Step, TrainedParam, UpdatedParam};
 use super::settings::OptimizerSettings;
 
 pub(super) const SIGN_SGD: OptimizerKind = OptimizerKind {
@@ -36,14 +35,7 @@ impl Rule for SignSgd {
         true
     }
 
-    fn update(
-        &self,
-        at: Step,
-        _: Parameter,
-        w: Tensor<1>,
-        g: Tensor<1>,
-        _: Option<ParameterState>,
-    ) -> (Tensor<1>, ParameterState) {
+    fn update(&self, at: Step, TrainedParam { weight: w, gradient: g, .. }: TrainedParam) -> UpdatedParam {
         let decayed = w * (1.0 - at.lr * self.weight_decay) as f32;
         (decayed - g.sign() * at.lr as f32, vec![])
     }
@@ -51,7 +43,7 @@ impl Rule for SignSgd {
 
 #[cfg(test)]
 mod tests {
-    use burn::tensor::Device;
+    use burn::tensor::{Device, Tensor};
 
     use super::*;
 
@@ -62,7 +54,8 @@ mod tests {
         let parameter = Parameter { name: "w", shape: &[2] };
         let step = Step { number: 1, lr: 0.5, grad_scale: 1.0 };
         let rule = SignSgd { weight_decay: 0.0 };
-        let (w, state) = rule.update(step, parameter, column([1.0, 1.0]), column([3.0, -0.1]), None);
+        let trained = TrainedParam { parameter, weight: column([1.0, 1.0]), gradient: column([3.0, -0.1]), state: None };
+        let (w, state) = rule.update(step, trained);
         assert_eq!((w.into_data().try_to_vec::<f32>().unwrap(), state.len()), (vec![0.5, 1.5], 0));
         assert_eq!(SIGN_SGD.name, "SignSGD");
     }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::adamw_8bit::dynamic_map;
 use super::learner::SavedParts;
 use super::optimizer::SavedState;
-use super::rule::{Parameter, ParameterState, Step};
+use super::rule::{Parameter, ParameterState, Step, TrainedParam};
 use super::{
     ABSENT, AdamWConfig, Learner, OPTIMIZERS, Optimizer, OptimizerKind, OptimizerSettings, Schedule, find, names, schedule,
 };
@@ -53,7 +53,7 @@ fn golden_optimizers() {
         let eps = case.get("eps").map_or(1e-8, |eps| eps.as_f64().unwrap());
         let weight_decay = case["weight_decay"].as_f64().unwrap();
         let settings = OptimizerSettings { betas, eps, weight_decay, ..settings(case["options"].clone()) };
-        let rule = (kind.build)(&settings).unwrap();
+        let rule = (kind.build)(&settings.with_defaults(kind.options).unwrap()).unwrap();
         let shape: Vec<usize> = case["shape"].as_array().unwrap().iter().map(|size| size.as_u64().unwrap() as usize).collect();
         let parameter = Parameter { name: "model.layers.0.mlp.up_proj.weight", shape: &shape };
         let size = parameter.size();
@@ -70,7 +70,7 @@ fn golden_optimizers() {
             // Here the gradient is twice as large, and clipping halves it.
             let gradient = column(&|i| (0.71 * i + 0.013 * i * i + 1.3 * number as f64).sin() / 10.0) * 2.0;
             let step = Step { number, lr: rates[index].as_f64().unwrap(), grad_scale: 0.5 };
-            let (weight, kept) = rule.update(step, parameter, w, gradient, state);
+            let (weight, kept) = rule.update(step, TrainedParam { parameter, weight: w, gradient, state });
             (w, state) = (weight, Some(kept));
             let error = distance(&at(&to_host(w.clone())), &numbers(theirs));
             assert!(error < 2e-6, "update {number}: {error} in {case}");

@@ -27,9 +27,9 @@ impl OptimizerKind {
     /// # Errors
     /// If an option is unknown or has an invalid value.
     pub fn build(&'static self, settings: &OptimizerSettings) -> Result<Optimizer> {
-        settings.check(self.options).context(self.name)?;
+        let settings = settings.with_defaults(self.options).context(self.name)?;
         let rule = |settings: &OptimizerSettings| (self.build)(settings).context(self.name);
         let without_decay = OptimizerSettings { weight_decay: 0.0, ..settings.clone() };
-        Ok(Optimizer::new(self.name, rule(settings)?).with_exempt(settings.no_decay.clone(), rule(&without_decay)?))
+        Ok(Optimizer::new(self.name, rule(&settings)?).with_exempt(settings.no_decay.clone(), rule(&without_decay)?))
     }
 }

@@ -5,7 +5,7 @@ use burn::tensor::Tensor;
 
 use super::adamw::{AdamW, AdamWConfig};
 use super::kind::OptimizerKind;
-use super::rule::{Parameter, ParameterState, Rule, Slot, Step, state, tensors};
+use super::rule::{Parameter, Rule, Slot, Step, TrainedParam, UpdatedParam, state, tensors};
 use super::settings::{OptimizerOption, OptimizerSettings};
 
 pub(super) const MUON: OptimizerKind = OptimizerKind {
@@ -60,12 +60,12 @@ fn build(settings: &OptimizerSettings) -> Result<Box<dyn Rule>> {
     let adamw_lr = settings.optional_number("adamw_lr", "null or a number that is at least 0", |number| number >= 0.0)?;
     settings.require(adamw_lr.is_none() || settings.lr > 0.0, "`adamw_lr` follows the schedule of `lr`, which is 0")?;
     Ok(Box::new(Muon {
-        momentum: settings.decay("momentum", 0.95)?,
-        nesterov: settings.flag("nesterov", true)?,
-        ns_steps: settings.number("ns_steps", 5.0, "a whole number from 1 to 99", |steps| {
-            steps.fract() == 0.0 && (1.0..100.0).contains(&steps)
-        })? as usize,
-        ns_coefficients: settings.list("ns_coefficients", [3.4445, -4.775, 2.0315])?,
+        momentum: settings.decay("momentum")?,
+        nesterov: settings.flag("nesterov")?,
+        ns_steps: settings
+            .number("ns_steps", "a whole number from 1 to 99", |steps| steps.fract() == 0.0 && (1.0..100.0).contains(&steps))?
+            as usize,
+        ns_coefficients: settings.list("ns_coefficients")?,
         scale: match scale {
             "match_rms_adamw" => |rows, columns| 0.2 * rows.max(columns).sqrt(),
             "spectral_unclamped" => |rows, columns| (rows / columns).sqrt(),
@@ -99,18 +99,12 @@ impl Rule for Muon {
         matrix(parameter).is_none() && self.adamw.splits(parameter)
     }
 
-    fn update(
-        &self,
-        at: Step,
-        parameter: Parameter,
-        w: Tensor<1>,
-        g: Tensor<1>,
-        kept: Option<ParameterState>,
-    ) -> (Tensor<1>, ParameterState) {
-        let Some([rows, columns]) = matrix(parameter) else {
+    fn update(&self, at: Step, trained: TrainedParam) -> UpdatedParam {
+        let Some([rows, columns]) = matrix(trained.parameter) else {
             let at = Step { lr: at.lr * self.adamw_share, ..at };
-            return self.adamw.update(at, parameter, w, g, kept);
+            return self.adamw.update(at, trained);
         };
+        let TrainedParam { weight: w, gradient: g, state: kept, .. } = trained;
         let g = g * at.grad_scale as f32;
         let [mean] = tensors(kept, &w.device(), || [w.zeros_like()]);
         let mean = mean.clone() + (g.clone() - mean) * (1.0 - self.momentum) as f32;

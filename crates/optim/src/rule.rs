@@ -172,14 +172,20 @@ pub(crate) fn state<const N: usize>(tensors: [Tensor<1>; N]) -> ParameterState {
     tensors.map(StoredTensor::Numbers).into()
 }
 
-/// A parameter, and the inputs of its update.
+/// A parameter, and the inputs of its update. If the rule [splits](Rule::splits) the parameter, all but `parameter` may be a
+/// piece of it.
 #[derive(Clone, Debug)]
 pub struct TrainedParam<'a> {
     pub parameter: Parameter<'a>,
+    /// Flat and row-major, like the gradient.
     pub weight: Tensor<1>,
     pub gradient: Tensor<1>,
+    /// `None` before the first update.
     pub state: Option<ParameterState>,
 }
+
+/// The weights of a parameter after an update, and its state.
+pub(crate) type UpdatedParam = (Tensor<1>, ParameterState);
 
 /// An optimizer's update of parameters.
 pub trait Rule: Send + Sync {
@@ -198,22 +204,12 @@ pub trait Rule: Send + Sync {
         false
     }
 
-    /// Updates a parameter: returns its weights and its state. `weight` and `gradient` are flat and row-major; `state` is `None`
-    /// before the first update. If the rule [`splits`](Self::splits) the parameter, all three may be a piece of it; `parameter`
-    /// is always the whole.
-    fn update(
-        &self,
-        step: Step,
-        parameter: Parameter,
-        weight: Tensor<1>,
-        gradient: Tensor<1>,
-        state: Option<ParameterState>,
-    ) -> (Tensor<1>, ParameterState);
+    /// Updates a parameter.
+    fn update(&self, step: Step, trained: TrainedParam) -> UpdatedParam;
 
-    /// Updates several parameters and returns their weights and states in the same order. Calls [`update`](Self::update) one by
+    /// Updates several parameters and returns them in the same order. Calls [`update`](Self::update) one by
     /// one, unless the rule has a faster way, such as a kernel for many parameters.
-    fn update_together(&self, step: Step, all: Vec<TrainedParam>) -> Vec<(Tensor<1>, ParameterState)> {
-        let update = |t: TrainedParam| self.update(step, t.parameter, t.weight, t.gradient, t.state);
-        all.into_iter().map(update).collect()
+    fn update_together(&self, step: Step, all: Vec<TrainedParam>) -> Vec<UpdatedParam> {
+        all.into_iter().map(|trained| self.update(step, trained)).collect()
     }
 }

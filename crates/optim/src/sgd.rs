@@ -1,10 +1,9 @@
 //! Stochastic gradient descent, with optional momentum.
 
 use anyhow::Result;
-use burn::tensor::Tensor;
 
 use super::kind::OptimizerKind;
-use super::rule::{Parameter, ParameterState, Rule, Slot, Step, state, tensors};
+use super::rule::{Parameter, Rule, Slot, Step, TrainedParam, UpdatedParam, state, tensors};
 use super::settings::{OptimizerOption, OptimizerSettings};
 
 pub(super) const SGD: OptimizerKind = OptimizerKind {
@@ -31,9 +30,9 @@ struct Sgd {
 }
 
 fn build(settings: &OptimizerSettings) -> Result<Box<dyn Rule>> {
-    let momentum = settings.number("momentum", 0.0, "a number that is at least 0", |number| number >= 0.0)?;
-    let dampening = settings.number("dampening", 0.0, "a number", f64::is_finite)?;
-    let nesterov = settings.flag("nesterov", false)?;
+    let momentum = settings.number("momentum", "a number that is at least 0", |number| number >= 0.0)?;
+    let dampening = settings.number("dampening", "a number", f64::is_finite)?;
+    let nesterov = settings.flag("nesterov")?;
     settings.require(!nesterov || momentum > 0.0 && dampening == 0.0, "`nesterov` needs a momentum and a dampening of 0")?;
     Ok(Box::new(Sgd { momentum, dampening, nesterov, weight_decay: settings.weight_decay }))
 }
@@ -47,14 +46,7 @@ impl Rule for Sgd {
         true
     }
 
-    fn update(
-        &self,
-        at: Step,
-        _: Parameter,
-        w: Tensor<1>,
-        g: Tensor<1>,
-        kept: Option<ParameterState>,
-    ) -> (Tensor<1>, ParameterState) {
+    fn update(&self, at: Step, TrainedParam { weight: w, gradient: g, state: kept, .. }: TrainedParam) -> UpdatedParam {
         let (lr, momentum) = (at.lr as f32, self.momentum as f32);
         let g = g * at.grad_scale as f32;
         let g = if self.weight_decay == 0.0 { g } else { g + w.clone() * self.weight_decay as f32 };

@@ -8,7 +8,7 @@ use burn::tensor::{Bytes, Tensor};
 
 use super::file_tensors::FileTensors;
 use super::optimizer::{Optimizer, OptimizerState};
-use super::rule::Step;
+use super::rule::{Step, TrainedParam};
 use super::shards::Shards;
 use burnish_distributed::Ranks;
 use burnish_model::decoder::Decoder;
@@ -48,7 +48,7 @@ impl Optimizer {
                     None => weight.slice([own]),
                 };
                 let gradient = tensor_from_vec(gradient, [size], &device);
-                let (weight, state) = rule.update(step, parameter, weight, gradient, state);
+                let (weight, state) = rule.update(step, TrainedParam { parameter, weight, gradient, state });
                 match flex_f32(&weight) {
                     Some(weight) => updated.extend_from_slice(f32s(&weight)),
                     None => updated.extend(to_host(weight)),
