@@ -12,3 +12,4 @@ mod prose;
 mod report;
 mod site;
 mod type_names;
+mod visibility;

@@ -8,7 +8,7 @@ use burnish_rollout::Finish;
 /// The key of [`Episode::extra`] with the error of an environment, user or loop: one line for people, or `{trouble, message}`.
 pub const FAULT: &str = "fault";
 /// The key of [`Episode::extra`] with the reward of an environment.
-pub const ENVIRONMENT_REWARD: &str = "environment_reward";
+pub(crate) const ENVIRONMENT_REWARD: &str = "environment_reward";
 
 /// A conversation that has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -31,7 +31,8 @@ mod transcript;
 pub mod users;
 
 pub use conversations::{Conversations, SharedOptions};
-pub use episode::{CallRecord, ENVIRONMENT_REWARD, EndReason, Episode, FAULT, ReplyFailure, TurnReward};
+pub(crate) use episode::ENVIRONMENT_REWARD;
+pub use episode::{CallRecord, EndReason, Episode, FAULT, ReplyFailure, TurnReward};
 pub use limits::{ConversationLimits, TruncateSide};
 pub use loops::{AgentLoop, NextAction, SampleRequest};
 pub use transcript::Transcript;

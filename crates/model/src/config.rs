@@ -166,7 +166,7 @@ impl HfReader<'_> {
     }
 
     /// Returns [`Self::gated`] with the activation that `hidden_act` names.
-    pub fn llama_like(&self, kv_heads: usize) -> Result<DecoderConfig> {
+    pub(crate) fn llama_like(&self, kv_heads: usize) -> Result<DecoderConfig> {
         Ok(DecoderConfig { activation: self.act_or("hidden_act", "silu")?, ..self.gated(kv_heads)? })
     }
 }

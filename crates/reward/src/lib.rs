@@ -62,6 +62,6 @@ pub use reward_function::{OnError, Reward, Runs};
 pub use rewards::{Rewards, Tagged};
 pub use score::{FunctionReward, ResponseScore};
 pub use score::{NO_ANSWER, Score};
-pub use score_input::{BatchJudge, Judge, ScoreInput, Scorer, truth_is_text};
+pub use score_input::{BatchJudge, Judge, ScoreInput, Scorer};
 pub use scorers::{SCORERS, check_sources, find};
 pub use services::{RewardService, Services};

@@ -70,7 +70,7 @@ impl<'a> ScoreInput<'a> {
     ///
     /// # Errors
     /// If the ground truth is neither text nor `null`.
-    pub fn ground_truth_text(&self) -> Result<Option<&'a str>> {
+    pub(crate) fn ground_truth_text(&self) -> Result<Option<&'a str>> {
         if self.ground_truth.is_null() {
             return Ok(None);
         }
@@ -152,6 +152,6 @@ pub struct Scorer {
 }
 
 /// Checks that the ground truth is text or null: the [`Scorer::check`] of scorers that compare with text.
-pub fn truth_is_text(input: &ScoreInput) -> Result<()> {
+pub(crate) fn truth_is_text(input: &ScoreInput) -> Result<()> {
     input.ground_truth_text().map(drop)
 }

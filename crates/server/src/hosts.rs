@@ -32,7 +32,7 @@ impl Hosts {
 
     /// Returns the names of a server that listens at `host`: this machine's names, `further` ones, and every IP address. With a
     /// token, any name.
-    pub fn for_server(host: &str, further: &[String], has_token: bool) -> Self {
+    pub(crate) fn for_server(host: &str, further: &[String], has_token: bool) -> Self {
         if has_token {
             return Self::Any;
         }

@@ -15,7 +15,7 @@ const LONGEST: usize = 512;
 ///
 /// # Errors
 /// If the key is longer than 512 bytes.
-pub fn conversation_key(
+pub(crate) fn conversation_key(
     header: Option<&str>,
     conversation: Option<String>,
     metadata: Option<&Map<String, Value>>,

@@ -29,7 +29,7 @@ mod tree;
 
 pub use choice_text::ChoiceText;
 pub use completion::{CallParser, Completion, ResponseParser};
-pub use conversation_key::{CONVERSATION_HEADER, conversation_key};
+pub use conversation_key::CONVERSATION_HEADER;
 pub use error::ApiError;
 pub use http_reply::HttpReply;
 pub use messages::for_template;
@@ -38,7 +38,7 @@ pub use options::{RequestDefaults, RequestOptions};
 pub use render::{PromptRenderer, PromptTokens};
 pub use reply_json::{Api, ReplyHead, reply_json};
 pub use request::{ChatRequest, CompletionPrompt, TextRequest};
-pub use sampling_check::check_sampling;
+pub(crate) use sampling_check::check_sampling;
 pub use served_conversations::{ContinuationKind, SamplingStart, ServedConversations, ServedTrajectories};
 pub use stream::ChunkWriter;
 pub use tree::Trajectory;

@@ -8,7 +8,7 @@ use burnish_rollout::Sampling;
 ///
 /// # Errors
 /// If the request changes a setting; the error names the field and the setting of the run.
-pub fn check_sampling(options: &RequestOptions, defaults: &Sampling) -> Result<(), ApiError> {
+pub(crate) fn check_sampling(options: &RequestOptions, defaults: &Sampling) -> Result<(), ApiError> {
     let numbers = [
         ("temperature", options.temperature, defaults.temperature),
         ("top_p", options.top_p, defaults.top_p),

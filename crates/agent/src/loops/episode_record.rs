@@ -188,7 +188,7 @@ impl EpisodeRecord {
 
     /// Appends messages to the model and counts them as a turn, if at least one token remains after them. Otherwise ends the
     /// conversation with the model's last turn, and keeps only the first `before` messages.
-    pub fn append_if_fits(&mut self, appended: &Appended, before: usize) -> NextAction {
+    pub(crate) fn append_if_fits(&mut self, appended: &Appended, before: usize) -> NextAction {
         let (prompt, response) = self.lengths_with(appended);
         if room(&self.limits, prompt, response) == 0 {
             self.unsay(before);

@@ -11,7 +11,7 @@ const SPLITS: [&str; 4] = ["train", "test", "val", "eval"];
 /// Returns the files of a split. In a local folder their names begin with the split; a single file without the name of a split
 /// counts too. A path that does not exist is kept, or is a name on the Hub. Returns `None` for an invalid name, and for a partial
 /// split such as `train[:10%]`.
-pub fn files_of_split(draft: &Draft, set: &str, split: &str) -> Option<Vec<String>> {
+pub(crate) fn files_of_split(draft: &Draft, set: &str, split: &str) -> Option<Vec<String>> {
     let Some(files) = (draft.files)(set) else {
         return on_hub(set, split).or_else(|| (is_path(set) && !split.contains('[')).then(|| vec![set.to_string()]));
     };
@@ -40,7 +40,7 @@ fn on_hub(set: &str, split: &str) -> Option<Vec<String>> {
 }
 
 /// Sets a key to the files of a split, of one or several data sets.
-pub fn set_files(draft: &mut Draft, key: &str, set: Option<&str>, split: &str, names: &str) {
+pub(crate) fn set_files(draft: &mut Draft, key: &str, set: Option<&str>, split: &str, names: &str) {
     let Some(set) = set else {
         let rows = if key.ends_with("val_files") { "validation" } else { "training" };
         return draft.ask_user(key, format!("files of {rows} rows ({}): the command does not name a data set", DATA_ENDINGS));
@@ -57,7 +57,7 @@ pub fn sets(option: &str) -> impl Iterator<Item = &str> {
 
 /// Sets a key to the files of all data sets. An error describes a data set without known files; then the user must set the key,
 /// and the message lists all data sets.
-pub fn set_all_files(draft: &mut Draft, key: &str, sets: Vec<Result<Vec<String>, String>>, names: &str) {
+pub(crate) fn set_all_files(draft: &mut Draft, key: &str, sets: Vec<Result<Vec<String>, String>>, names: &str) {
     let is_known = sets.iter().all(Result::is_ok);
     let files: Vec<String> = sets.into_iter().flat_map(|set| set.unwrap_or_else(|rows| vec![rows])).collect();
     if is_known {
@@ -70,7 +70,7 @@ pub fn set_all_files(draft: &mut Draft, key: &str, sets: Vec<Result<Vec<String>,
 }
 
 /// Returns a single item as a text, several items as a list.
-pub fn one_or_list(items: Vec<String>) -> Value {
+pub(crate) fn one_or_list(items: Vec<String>) -> Value {
     match items.as_slice() {
         [one] => text(one.clone()),
         _ => list(items.into_iter().map(text)),

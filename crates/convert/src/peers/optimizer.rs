@@ -34,7 +34,7 @@ pub fn optimizer(name: &str) -> Option<(&'static str, bool)> {
 }
 
 /// Lists the names that [`optimizer`] accepts, for messages.
-pub fn optimizer_names() -> String {
+pub(crate) fn optimizer_names() -> String {
     NAMES.iter().flat_map(|(_, theirs)| *theirs).copied().collect::<Vec<_>>().join(", ")
 }
 
@@ -42,7 +42,7 @@ pub fn optimizer_names() -> String {
 ///
 /// # Errors
 /// If `optim_args` has an option that the optimizer lacks.
-pub fn set_optimizer(draft: &mut Draft, section: &str, ours: &str, from: &str) -> Result<(), String> {
+pub(crate) fn set_optimizer(draft: &mut Draft, section: &str, ours: &str, from: &str) -> Result<(), String> {
     draft.set(&format!("{section}.optimizer"), text(ours), from);
     let args = draft.values.text("optim_args").unwrap_or_default().replace(' ', "");
     // transformers passes them only to SGD.

@@ -93,11 +93,11 @@ const MIN_LR: &[(&str, &str, OptionMeaning)] =
     &[("min_lr", "min_lr", Same), ("min_lr_rate", "min_lr_ratio", Same), ("num_cycles", "num_cycles", Same)];
 
 /// Returns the schedule for a name of transformers; `None` if it is not supported.
-pub fn find_schedule(name: &str) -> Option<&'static PeerSchedule> {
+pub(crate) fn find_schedule(name: &str) -> Option<&'static PeerSchedule> {
     SCHEDULES.iter().find(|schedule| schedule.theirs == name)
 }
 
-/// Lists the names that [`find_schedule`] accepts, for messages.
+/// Lists the names that `find_schedule` accepts, for messages.
 pub fn names() -> String {
     SCHEDULES.iter().map(|schedule| schedule.theirs).collect::<Vec<_>>().join(", ")
 }

@@ -48,7 +48,7 @@ impl OptionValues {
     }
 
     /// Returns true if the edition is older than a release.
-    pub fn is_before(&self, release: &str) -> bool {
+    pub(crate) fn is_before(&self, release: &str) -> bool {
         self.options.edition_of(release).is_some_and(|edition| self.edition < edition)
     }
 

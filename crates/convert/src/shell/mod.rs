@@ -31,4 +31,5 @@ pub use env::ShellEnv;
 pub use launches::{Launch, ScriptCalls, message as message_of_launches};
 pub use read::read;
 pub use target::{StartedProgram, TargetForm, targets};
-pub use text::{ProgramCall, ShellError, Unknown, mark, replace_unknowns, unknowns_in};
+pub(crate) use text::unknowns_in;
+pub use text::{ProgramCall, ShellError, Unknown, mark, replace_unknowns};

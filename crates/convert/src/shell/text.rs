@@ -40,7 +40,7 @@ pub(super) fn is_known(text: &str) -> bool {
 }
 
 /// Returns the indices of the unknowns in a text.
-pub fn unknowns_in(text: &str) -> Vec<usize> {
+pub(crate) fn unknowns_in(text: &str) -> Vec<usize> {
     text.split(MARK).skip(1).step_by(2).filter_map(|number| number.parse().ok()).collect()
 }
 

@@ -17,7 +17,7 @@ pub struct DrawRow<'a> {
 }
 
 /// Returns true if tokens can be drawn on this device, which computes their logits.
-pub fn draws_on_device(device: &Device, vocab: usize) -> bool {
+pub(crate) fn draws_on_device(device: &Device, vocab: usize) -> bool {
     // Tokens and their counts are integers in f32 there.
     cfg!(feature = "gpu") && !is_cpu(device) && vocab < 1 << 24
 }
@@ -30,7 +30,7 @@ pub fn draws_on_device(device: &Device, vocab: usize) -> bool {
 /// # Panics
 /// If the logits are not on a GPU, if their number differs from the number of rows, or if only some tokens are allowed in a row.
 #[cfg(feature = "gpu")]
-pub fn sample_on_device(logits: Tensor<2>, rows: &[DrawRow]) -> Vec<Drawn> {
+pub(crate) fn sample_on_device(logits: Tensor<2>, rows: &[DrawRow]) -> Vec<Drawn> {
     use burnish_model::ops::sample_on_gpu::{CHANGE, SETTINGS, draw};
 
     let [count, vocab] = logits.dims();
@@ -51,7 +51,7 @@ pub fn sample_on_device(logits: Tensor<2>, rows: &[DrawRow]) -> Vec<Drawn> {
 /// Returns a row's settings, its uniform number and the range of its logit changes, in the form that
 /// [`sample_on_gpu`](burnish_model::ops::sample_on_gpu) reads.
 #[cfg(feature = "gpu")]
-pub fn row_settings(
+pub(crate) fn row_settings(
     sampling: &Sampling,
     u: f64,
     vocab: usize,
@@ -83,18 +83,18 @@ pub fn row_settings(
 
 /// Never called: a build without GPUs checks [`draws_on_device`] first.
 #[cfg(not(feature = "gpu"))]
-pub fn row_settings(_: &Sampling, _: f64, _: usize, _: std::ops::Range<usize>) -> [f32; 0] {
+pub(crate) fn row_settings(_: &Sampling, _: f64, _: usize, _: std::ops::Range<usize>) -> [f32; 0] {
     unreachable!("this build has no GPU")
 }
 
 /// Returns the device's results for each row: the token, its log-probability, and its log-probability in generation.
-pub fn drawn_rows(drawn: &[f32]) -> impl Iterator<Item = Drawn> {
+pub(crate) fn drawn_rows(drawn: &[f32]) -> impl Iterator<Item = Drawn> {
     drawn.chunks_exact(3).map(|row| Drawn { token: row[0] as u32, log_prob: row[1], rollout_log_prob: row[2] })
 }
 
 /// Never called: a build without GPUs checks [`draws_on_device`] first.
 #[cfg(not(feature = "gpu"))]
-pub fn sample_on_device(_: Tensor<2>, _: &[DrawRow]) -> Vec<Drawn> {
+pub(crate) fn sample_on_device(_: Tensor<2>, _: &[DrawRow]) -> Vec<Drawn> {
     unreachable!("this build has no GPU")
 }
 

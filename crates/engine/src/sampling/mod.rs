@@ -9,5 +9,6 @@ mod distribution;
 mod draw;
 
 pub use changes::{LogitChanges, PenalizedToken, TokenHistory};
-pub use device::{DrawRow, drawn_rows, draws_on_device, row_settings, sample_on_device};
+pub use device::DrawRow;
+pub(crate) use device::{drawn_rows, draws_on_device, row_settings, sample_on_device};
 pub use draw::{Drawn, sample};

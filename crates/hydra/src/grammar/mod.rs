@@ -4,5 +4,6 @@ mod casts;
 mod value;
 mod words;
 
-pub use value::parse_value;
-pub use words::{DEEPEST, ESCAPABLE, LONGEST, SyntaxError, TOO_DEEP, in_word, is_name, unexpected};
+pub(crate) use value::parse_value;
+pub use words::{DEEPEST, LONGEST, SyntaxError, in_word, is_name, unexpected};
+pub(crate) use words::{ESCAPABLE, TOO_DEEP};

@@ -9,7 +9,7 @@ use crate::tree::{Map, Node, Value};
 ///
 /// # Errors
 /// If the text does not follow the grammar: the message says how to write it.
-pub fn parse_value(text: &str, origin: &Origin) -> Result<Node, SyntaxError> {
+pub(crate) fn parse_value(text: &str, origin: &Origin) -> Result<Node, SyntaxError> {
     let mut parser = ValueParser { text, at: 0, depth: 0, origin };
     parser.skip_spaces();
     if parser.peek().is_none() {

@@ -14,10 +14,10 @@ pub const DEEPEST: usize = 200;
 pub const LONGEST: usize = 1_000_000;
 
 /// The message for a text that is nested deeper than [`DEEPEST`].
-pub const TOO_DEEP: &str = "this is nested too deeply: at most 200 levels are read";
+pub(crate) const TOO_DEEP: &str = "this is nested too deeply: at most 200 levels are read";
 
 /// The characters that a backslash can escape.
-pub const ESCAPABLE: &str = "\\()[]{}:=, \t";
+pub(crate) const ESCAPABLE: &str = "\\()[]{}:=, \t";
 
 /// True if a character may be part of an unquoted word.
 pub fn in_word(c: char) -> bool {

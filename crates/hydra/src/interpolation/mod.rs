@@ -9,5 +9,6 @@ mod resolver;
 mod syntax;
 mod unresolved_calls;
 
-pub use resolve::{final_key, resolve, resolve_but_environment, resolve_given, resolve_in, select, text};
+pub(crate) use resolve::final_key;
+pub use resolve::{resolve, resolve_but_environment, resolve_given, resolve_in, select, text};
 pub use syntax::check;

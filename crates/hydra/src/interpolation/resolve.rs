@@ -49,7 +49,7 @@ pub fn select(root: &Node, key: &str) -> Result<Option<Node>, Problem> {
 }
 
 /// Follows all interpolations in the path of a key and returns the key of the final node; `None` if there is no such node.
-pub fn final_key(root: &Node, key: &str) -> Option<String> {
+pub(crate) fn final_key(root: &Node, key: &str) -> Option<String> {
     let mut resolver = Resolver::new(root, Missing::Stays);
     let names: Vec<String> = segments(key).map(str::to_string).collect();
     match resolver.look_up(&names) {

@@ -199,7 +199,7 @@ pub fn write_rows(cache: &mut Tensor<2>, places: &CacheRows, rows: Tensor<2>) {
 }
 
 /// Does what [`write_rows`] does for keys and values [n, width] and their caches, with one launch on a GPU.
-pub fn write_keys_and_values([keys, values]: [&mut Tensor<2>; 2], places: &CacheRows, [k, v]: [Tensor<2>; 2]) {
+pub(crate) fn write_keys_and_values([keys, values]: [&mut Tensor<2>; 2], places: &CacheRows, [k, v]: [Tensor<2>; 2]) {
     if flex_f32(keys).is_some() {
         write_rows(keys, places, k);
         write_rows(values, places, v);
@@ -218,7 +218,7 @@ pub fn write_keys_and_values([keys, values]: [&mut Tensor<2>; 2], places: &Cache
 }
 
 /// Copies rows of a cache [.., width], in place. `from` and `to` must not overlap.
-pub fn copy_rows(cache: &mut Tensor<2>, from: &CacheRows, to: &CacheRows) {
+pub(crate) fn copy_rows(cache: &mut Tensor<2>, from: &CacheRows, to: &CacheRows) {
     let width = cache.dims()[1];
     if flex_f32(cache).is_some() {
         in_place(cache, |cache| {

@@ -84,7 +84,7 @@ mod gpu {
     }
 
     /// True if [`paged_attention`] supports q [rows, heads, d].
-    pub fn attends(q: &Tensor<3>) -> bool {
+    pub(crate) fn attends(q: &Tensor<3>) -> bool {
         available(q) && fits(q.dims()[2])
     }
 
@@ -98,7 +98,7 @@ mod gpu {
     ///
     /// # Panics
     /// Unless it [`attends`].
-    pub fn paged_attention(
+    pub(crate) fn paged_attention(
         q: Tensor<3>,
         new: Option<[Tensor<2>; 2]>,
         cache: [&mut Tensor<2>; 2],
@@ -140,12 +140,12 @@ mod gpu {
     }
 
     /// False in a build without GPUs.
-    pub fn attends(_: &Tensor<3>) -> bool {
+    pub(crate) fn attends(_: &Tensor<3>) -> bool {
         false
     }
 
     /// Never called in a build without GPUs.
-    pub fn paged_attention(
+    pub(crate) fn paged_attention(
         _: Tensor<3>,
         _: Option<[Tensor<2>; 2]>,
         _: [&mut Tensor<2>; 2],
@@ -156,6 +156,7 @@ mod gpu {
     }
 }
 
-pub use gpu::{attends, available, heads, norm_of_sum, paged_attention};
+pub(crate) use gpu::{attends, paged_attention};
+pub use gpu::{available, heads, norm_of_sum};
 #[cfg(feature = "gpu")]
 pub use gpu::{fits, memory};

@@ -235,7 +235,7 @@ pub fn linear(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tenso
 ///
 /// # Panics
 /// If the inner sizes differ.
-pub fn linear_frozen(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<2> {
+pub(crate) fn linear_frozen(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<2> {
     check(&x, &weight);
     let (x, w) = (x.into_dispatch(), weight.into_dispatch());
     Tensor::from_dispatch(match bias {
@@ -249,7 +249,7 @@ pub fn linear_frozen(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -
 ///
 /// # Panics
 /// If the inner sizes differ.
-pub fn linear_kept(x: Tensor<2>, weight: Tensor<2>, kept: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<2> {
+pub(crate) fn linear_kept(x: Tensor<2>, weight: Tensor<2>, kept: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<2> {
     check(&x, &kept);
     let (x, w, kept) = (x.into_dispatch(), weight.into_dispatch(), kept.into_dispatch());
     Tensor::from_dispatch(match bias {

@@ -15,7 +15,7 @@ const BLOCK: usize = 64;
 const SMALL: usize = 32 * 1024;
 
 /// Computes [`linear`] outside any graph. On the CPU a row of the result does not depend on the number of rows.
-pub fn linear_rows(x: Tensor<2>, w: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<2> {
+pub(crate) fn linear_rows(x: Tensor<2>, w: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<2> {
     let ([n, _], [m, _]) = (x.dims(), w.dims());
     match (flex_f32(&x), flex_f32(&w)) {
         (Some(_), Some(_)) => {
@@ -35,7 +35,7 @@ pub fn linear_rows(x: Tensor<2>, w: Tensor<2>, bias: Option<Tensor<1>>) -> Tenso
 ///
 /// # Panics
 /// If the tensors are not f32.
-pub fn products_on_host(x: Tensor<2>, w: Tensor<2>, out: &mut Vec<f32>) {
+pub(crate) fn products_on_host(x: Tensor<2>, w: Tensor<2>, out: &mut Vec<f32>) {
     match (flex_f32(&x), flex_f32(&w)) {
         (Some(xs), Some(ws)) => {
             out.resize(x.dims()[0] * w.dims()[0], 0.0);

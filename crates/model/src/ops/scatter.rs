@@ -19,7 +19,11 @@ pub fn add_rows(sum: Tensor<2>, places: &[usize], rows: Tensor<2>) -> Tensor<2> 
 
 /// Writes rows [k, width] at distinct `places` `[k]` of each of the caches [.., width]. All caches have the same width and dtype,
 /// and so have all rows.
-pub fn assign_rows<const N: usize>(caches: [Tensor<2>; N], places: Tensor<1, Int>, rows: [Tensor<2>; N]) -> [Tensor<2>; N] {
+pub(crate) fn assign_rows<const N: usize>(
+    caches: [Tensor<2>; N],
+    places: Tensor<1, Int>,
+    rows: [Tensor<2>; N],
+) -> [Tensor<2>; N] {
     #[cfg(feature = "gpu")]
     if caches.iter().all(is_on_gpu) {
         let places = places.try_into_primitive::<burn::backend::Cube>().expect("places on the device of their cache");

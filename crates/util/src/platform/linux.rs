@@ -22,7 +22,7 @@ pub fn memory_total() -> Option<u64> {
 }
 
 /// Returns the swap of the machine in bytes.
-pub fn swap_total() -> Option<u64> {
+pub(crate) fn swap_total() -> Option<u64> {
     bytes(&read("/proc/meminfo"), "SwapTotal")
 }
 
@@ -32,7 +32,7 @@ pub fn memory_available() -> Option<u64> {
 }
 
 /// Returns the memory limit of the container in bytes.
-pub fn container_limit() -> Option<u128> {
+pub(crate) fn container_limit() -> Option<u128> {
     let files = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
     files.iter().find_map(|path| fs::read_to_string(path).ok()?.trim().parse().ok())
 }
@@ -79,7 +79,7 @@ pub fn end_of_process(process: u32) -> Option<OwnedFd> {
 }
 
 /// Returns true if this process was started with this signal ignored; `None` if the system does not say.
-pub fn is_ignored(signal: c_int) -> Option<bool> {
+pub(crate) fn is_ignored(signal: c_int) -> Option<bool> {
     let mask = u64::from_str_radix(field(&read("/proc/self/status"), "SigIgn")?, 16).ok()?;
     Some(mask >> (signal - 1) & 1 == 1)
 }

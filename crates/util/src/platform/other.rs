@@ -10,7 +10,7 @@ pub fn memory_total() -> Option<u64> {
 }
 
 /// Returns the swap of the machine in bytes.
-pub fn swap_total() -> Option<u64> {
+pub(crate) fn swap_total() -> Option<u64> {
     Some(memory().total_swap())
 }
 

@@ -15,7 +15,7 @@ pub fn peak_memory() -> Option<u64> {
 }
 
 /// Returns true if this process was started with this signal ignored; `None` if the system does not say.
-pub fn is_ignored(signal: c_int) -> Option<bool> {
+pub(crate) fn is_ignored(signal: c_int) -> Option<bool> {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: without a new action nothing changes, and `action` is a valid place for the old one, which is filled if the call
     // returns 0.

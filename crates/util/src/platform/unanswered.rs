@@ -9,7 +9,7 @@ pub const LACKS: &str = if cfg!(windows) {
 };
 
 /// Returns `None`: only Linux limits the memory of a container in a way that its processes see.
-pub fn container_limit() -> Option<u128> {
+pub(crate) fn container_limit() -> Option<u128> {
     None
 }
 

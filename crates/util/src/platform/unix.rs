@@ -40,7 +40,7 @@ pub fn system_version() -> String {
 }
 
 /// Returns the limit on this process's addresses in bytes (`ulimit -v`).
-pub fn address_limit() -> Option<u64> {
+pub(crate) fn address_limit() -> Option<u64> {
     getrlimit(Resource::As).current
 }
 

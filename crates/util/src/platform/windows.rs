@@ -36,12 +36,12 @@ pub fn peak_memory() -> Option<u64> {
 }
 
 /// Returns `None`: a process of Windows does not ignore signals from its start.
-pub fn is_ignored(_: c_int) -> Option<bool> {
+pub(crate) fn is_ignored(_: c_int) -> Option<bool> {
     None
 }
 
 /// Returns `None`: Windows has no limit on addresses.
-pub fn address_limit() -> Option<u64> {
+pub(crate) fn address_limit() -> Option<u64> {
     None
 }
 

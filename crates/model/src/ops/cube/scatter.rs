@@ -74,7 +74,7 @@ fn add_lists<S: Float, R: Float>(
 ///
 /// # Panics
 /// If the caches or the rows differ in width or dtype.
-pub fn assign_rows<const N: usize>(caches: [Rows; N], places: CubeTensor, rows: [Rows; N]) -> [CubeTensor; N] {
+pub(crate) fn assign_rows<const N: usize>(caches: [Rows; N], places: CubeTensor, rows: [Rows; N]) -> [CubeTensor; N] {
     let (caches, places) = (caches.map(Rows::own), dense(places));
     let (width, count) = (rows[0].width, rows[0].rows);
     let alike = |all: &[Rows; N]| all.iter().all(|t| t.width == width && t.tensor.dtype == all[0].tensor.dtype);

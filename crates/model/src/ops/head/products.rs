@@ -9,7 +9,7 @@ use super::types::Head;
 
 /// Tokens per chunk on a GPU: 600 MB of logits at a vocabulary of 150,000. Each chunk adds to the gradient of the whole matrix,
 /// so few chunks are better.
-pub const GPU_CHUNK: usize = 1024;
+pub(crate) const GPU_CHUNK: usize = 1024;
 
 /// Computes the backward pass of h·wᵀ from its gradient [tokens, v]: adds the gradient of the matrix to `dw`, and returns that of
 /// the hidden states.
