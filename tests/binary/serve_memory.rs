@@ -1,4 +1,4 @@
-//! What requests leave behind in `trainer serve`: no field, however large, stays in memory.
+//! Requests to `trainer serve` leave little behind: no field, however large, stays in memory.
 
 use std::fs;
 
@@ -93,7 +93,7 @@ fn body(chat: bool, pointer: &str, number: usize) -> Value {
     } else {
         json!({"prompt": "1+2="})
     };
-    // Every second request belongs to a conversation of its own, and the others to one.
+    // Every second request has another conversation; the others share one.
     body["conversation"] = if number.is_multiple_of(2) { json!(format!("own {number} {pointer}")) } else { "common".into() };
     body["max_tokens"] = 1.into();
     let (pointer, value) =

@@ -27,7 +27,7 @@ pub struct RequestBody {
     share: BodyShare,
 }
 
-/// The share that a request has of the memory for bodies, until it is dropped. Whatever keeps values of a body keeps its share.
+/// The share that a request has of the memory for bodies, until it is dropped. Work that keeps values of a body keeps its share.
 #[derive(Default)]
 pub struct BodyShare {
     _permit: Option<OwnedSemaphorePermit>,

@@ -217,19 +217,22 @@ impl<'de> Visitor<'de> for PromptSeed<'_> {
     }
 }
 
-/// Returns the name and the text of each field of an object, in its order. The text must be JSON.
-pub(super) fn fields(object: &[u8]) -> Vec<(&[u8], &[u8])> {
+/// Returns the name and the text of each field of an object, in its order; `None` if it has more than `most`. The text must be JSON.
+pub(super) fn fields(object: &[u8], most: usize) -> Option<Vec<(&[u8], &[u8])>> {
     let mut found = Vec::new();
     let mut scanner = Scanner { text: object, at: 0 };
     scanner.skip(b"{");
     while let name = scanner.value()
         && !name.is_empty()
     {
+        if found.len() >= most {
+            return None;
+        }
         scanner.skip(b":");
         found.push((name, scanner.value()));
         scanner.skip(b",");
     }
-    found
+    Some(found)
 }
 
 /// Finds the ends of values in valid JSON.
@@ -289,7 +292,8 @@ mod tests {
             r#"{"a\u0062": "\\\"", "a": true}"#,
         ] {
             let budget = ValueBudget::default();
-            let found = fields(text.as_bytes()).into_iter().map(|(name, value)| {
+            assert!(fields(text.as_bytes(), 0).is_none_or(|found| found.is_empty()));
+            let found = fields(text.as_bytes(), 10).unwrap().into_iter().map(|(name, value)| {
                 let name: String = serde_json::from_slice(name).unwrap();
                 (name, budget.value(value).unwrap())
             });

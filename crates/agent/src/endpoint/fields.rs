@@ -38,11 +38,8 @@ impl<'a> RequestFields<'a> {
             let other = budget.value(body).map_err(wrong)?;
             return Err(ApiError::request(format!("the body must be a JSON object, not {}", shown(&other))));
         }
-        let fields = fields(body);
-        if fields.len() > MOST_FIELDS {
-            let message = format!("the body has {} fields, but it must have at most {MOST_FIELDS}", fields.len());
-            return Err(ApiError::request(message));
-        }
+        let too_many = || ApiError::request(format!("the body has more than {MOST_FIELDS} fields"));
+        let fields = fields(body, MOST_FIELDS).ok_or_else(too_many)?;
         let named = |(name, text)| Ok((serde_json::from_slice(name).map_err(wrong)?, text));
         Ok(Self { texts: fields.into_iter().map(named).collect::<Result<_, ApiError>>()?, budget })
     }
