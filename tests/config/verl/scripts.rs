@@ -203,7 +203,7 @@ fn scripts_that_cannot_be_read_are_refused_at_their_line() {
         (format!("A={}x{}\n{LAUNCH}", "${B:-".repeat(300), "}".repeat(300)), ["command:1", "nested too deeply"]),
         (deep + "\n" + LAUNCH, ["command:1", "nested too deeply"]),
         (format!("{}\n{LAUNCH}", "( ".repeat(60_000)), ["command:1", "nested too deeply"]),
-        (long + LAUNCH, ["command:", "10 MB"]),
+        (long + LAUNCH, ["command:", "20 MB"]),
         (format!("for ((i = 0; i >= 0; i++)); do A=1; done\n{LAUNCH}"), ["command:1", "too many steps"]),
         (format!("f() {{ f; }}\nf\n{LAUNCH}"), ["command:", "nested too deeply"]),
         (format!("{LAUNCH} data.seed='1"), ["command:1", "quote"]),

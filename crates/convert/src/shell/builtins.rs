@@ -32,7 +32,7 @@ impl ShellMachine<'_> {
                     [flag, variable, rest @ ..] if flag == "-v" => (Some(variable), rest),
                     words => (None, words),
                 };
-                let text = printf(words).unwrap_or_else(|| self.unknown("the output of `printf`".into()));
+                let text = printf(words, &self.budget).unwrap_or_else(|| self.unknown("the output of `printf`".into()));
                 match variable {
                     Some(variable) => self.set(variable, Variable::Text(text)),
                     None => self.print(&text)?,
@@ -52,9 +52,9 @@ impl ShellMachine<'_> {
             "set" => {
                 self.switch(words);
                 if let Some(at) = words.iter().position(|word| word == "--") {
-                    self.state.arguments = words[at + 1..].to_vec();
+                    self.state.arguments = self.budget.copied(&words[at + 1..]);
                 } else if first.is_some_and(|word| !word.starts_with(['-', '+'])) {
-                    self.state.arguments = words.to_vec();
+                    self.state.arguments = self.budget.copied(words);
                 }
             }
             "unset" => {
@@ -206,7 +206,10 @@ impl ShellMachine<'_> {
             self.state.status = Status::Unknown;
             return Ok(ShellFlow::Next);
         };
-        let outer = (words.len() > 1).then(|| std::mem::replace(&mut self.state.arguments, words[1..].to_vec()));
+        let outer = (words.len() > 1).then(|| {
+            let arguments = self.budget.copied(&words[1..]);
+            std::mem::replace(&mut self.state.arguments, arguments)
+        });
         let flow = self.inside(&text)?;
         if let Some(outer) = outer {
             self.state.arguments = outer;
@@ -218,6 +221,7 @@ impl ShellMachine<'_> {
     /// folder. Never reads other files.
     pub(super) fn file(&self, name: &str) -> Option<String> {
         if let Some(text) = self.state.files.get(&joined(&self.state.folder, name)) {
+            self.budget.take(text.len())?;
             return Some(text.clone()).filter(|text| is_known(text));
         }
         let folders = [self.env.script_folder.as_ref()?.canonicalize().ok()?, Path::new(&self.env.folder).canonicalize().ok()?];
@@ -227,7 +231,11 @@ impl ShellMachine<'_> {
         }
         let path =
             path.canonicalize().ok().filter(|path| folders.iter().any(|folder| path.starts_with(folder)) && path.is_file())?;
-        let is_small = path.metadata().is_ok_and(|about| about.len() <= burnish_hydra::grammar::LONGEST as u64);
-        if is_small { std::fs::read_to_string(path).ok() } else { None }
+        let bytes = path.metadata().ok()?.len();
+        if bytes > burnish_hydra::grammar::LONGEST as u64 {
+            return None;
+        }
+        self.budget.take(usize::try_from(bytes).ok()?)?;
+        std::fs::read_to_string(path).ok()
     }
 }

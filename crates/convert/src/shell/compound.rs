@@ -3,7 +3,9 @@
 use super::machine::ShellMachine;
 use super::state::{ShellFlow, ShellState, Status, Variable};
 use super::text::{ShellError, is_known};
-use brush_parser::ast::{CaseClauseCommand, CaseItemPostAction, CompoundCommand, CompoundList, DoGroupCommand, RedirectList};
+use brush_parser::ast::{
+    CaseClauseCommand, CaseItem, CaseItemPostAction, CompoundCommand, CompoundList, DoGroupCommand, RedirectList,
+};
 use std::collections::BTreeSet;
 
 /// The limit of rounds of a `while` loop. A loop that waits for something ends only in a real run.
@@ -15,11 +17,15 @@ impl ShellMachine<'_> {
         command: &CompoundCommand,
         redirects: Option<&RedirectList>,
     ) -> Result<ShellFlow, ShellError> {
-        let (input, output) = (self.state.input.clone(), self.state.output.clone());
-        if let Some(list) = redirects {
-            self.redirect(list.0.iter())?;
+        match redirects {
+            Some(list) => self.redirected(list.0.iter(), |machine| machine.block(command)),
+            None => self.block(command),
         }
-        let flow = match command {
+    }
+
+    /// Runs a block without its redirections.
+    fn block(&mut self, command: &CompoundCommand) -> Result<ShellFlow, ShellError> {
+        Ok(match command {
             CompoundCommand::BraceGroup(group) => self.list(&group.list)?,
             CompoundCommand::Subshell(shell) => {
                 let after = self.subshell(|machine| machine.list(&shell.list))?;
@@ -41,7 +47,7 @@ impl ShellMachine<'_> {
                             words.extend(self.fields(word)?);
                         }
                     }
-                    None => words = self.state.arguments.clone(),
+                    None => words = self.budget.copied(&self.state.arguments),
                 }
                 self.iterate(&clause.variable_name, words, &clause.body)?
             }
@@ -82,12 +88,7 @@ impl ShellMachine<'_> {
                 }
             }
             CompoundCommand::Coprocess(_) => ShellFlow::Next,
-        };
-        if redirects.is_some() {
-            self.state.input = input;
-            self.state.output = output.map(|before| self.state.output.take().unwrap_or(before));
-        }
-        Ok(flow)
+        })
     }
 
     /// Runs the first arm whose condition holds.
@@ -120,12 +121,17 @@ impl ShellMachine<'_> {
         self.at(Some(&clause.loc));
         let value = self.text(&clause.value)?;
         let value = self.without_unset(&value);
+        self.case_of(&value, &clause.cases)
+    }
+
+    /// Runs the first of these items that fits a value.
+    fn case_of(&mut self, value: &str, items: &[CaseItem]) -> Result<ShellFlow, ShellError> {
         let mut falls_through = false;
-        for (index, item) in clause.cases.iter().enumerate() {
+        for (index, item) in items.iter().enumerate() {
             let mut matches = Some(falls_through);
             for pattern in item.patterns.iter().filter(|_| !falls_through) {
                 let pattern = self.pattern(pattern)?;
-                let fits = if is_known(&value) { self.fits(&value, &pattern) } else { None };
+                let fits = if is_known(value) { self.fits(value, &pattern) } else { None };
                 matches = if matches == Some(true) || fits == Some(true) { Some(true) } else { matches.and(fits) };
             }
             let body = item.cmd.as_ref();
@@ -140,12 +146,12 @@ impl ShellMachine<'_> {
                     }
                 }
                 None => {
-                    let rest = CaseClauseCommand { cases: clause.cases[index + 1..].to_vec(), ..clause.clone() };
+                    let rest = &items[index + 1..];
                     let place = "inside `case` with an unknown word";
                     return self.both_branches(
                         place,
                         |machine| body.map_or(Ok(ShellFlow::Next), |body| machine.list(body)),
-                        |machine| machine.deeper(|machine| machine.case(&rest)),
+                        |machine| machine.deeper(|machine| machine.case_of(value, rest)),
                     );
                 }
             }
@@ -201,10 +207,12 @@ impl ShellMachine<'_> {
         one: impl FnOnce(&mut Self) -> Result<ShellFlow, ShellError>,
         other: impl FnOnce(&mut Self) -> Result<ShellFlow, ShellError>,
     ) -> Result<ShellFlow, ShellError> {
-        let (before, line) = (self.state.clone(), self.line);
-        let first = one(self)?;
-        let after = std::mem::replace(&mut self.state, before);
-        let second = other(self)?;
+        let line = self.line;
+        let (before, first) = self.beside_copy(|machine| Ok((machine.state.clone(), one(machine)?)))?;
+        let (after, second) = self.beside_copy(|machine| {
+            let after = std::mem::replace(&mut machine.state, before);
+            Ok((after, other(machine)?))
+        })?;
         match (first, second) {
             (ShellFlow::Next, ShellFlow::Next) => {
                 let inside = std::mem::replace(&mut self.line, line);

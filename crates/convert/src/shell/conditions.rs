@@ -1,11 +1,12 @@
 //! Conditions: `[ … ]`, `[[ … ]]`. `None` stands for an unknown condition.
 
+use super::budget::ELEMENT;
 use super::machine::ShellMachine;
+use super::patterns::compiled;
 use super::state::Variable;
 use super::text::{ShellError, is_known};
 use brush_parser::ast::{BinaryPredicate as Binary, ExtendedTestExpr as Extended, TestExpr, UnaryPredicate as Unary};
 use brush_parser::test_command;
-use regex::Regex;
 use std::path::Path;
 
 /// The limit of words in `[ … ]`: the parser recurses with every word.
@@ -125,11 +126,12 @@ impl ShellMachine<'_> {
     }
 
     fn regex(&mut self, text: &str, pattern: &str) -> Option<bool> {
-        let regex = Regex::new(pattern).ok()?;
+        let regex = compiled(pattern, text)?;
         let found = regex.captures(text);
-        let groups = found.iter().flat_map(|found| found.iter().map(|group| group.map_or("", |group| group.as_str())));
-        let groups = Variable::list(groups.map(str::to_string));
-        self.set("BASH_REMATCH", groups);
+        let groups: Vec<&str> =
+            found.iter().flat_map(|found| found.iter().map(|group| group.map_or("", |group| group.as_str()))).collect();
+        self.budget.take(groups.iter().map(|group| group.len() + ELEMENT).sum())?;
+        self.set("BASH_REMATCH", Variable::list(groups.into_iter().map(str::to_string)));
         Some(found.is_some())
     }
 }

@@ -1,5 +1,6 @@
 //! Builtins that parse their input or the arguments: `read`, `mapfile`, `getopts`.
 
+use super::budget::ELEMENT;
 use super::machine::ShellMachine;
 use super::state::{Status, Variable};
 use super::text::is_known;
@@ -26,7 +27,7 @@ impl ShellMachine<'_> {
         let mut left = text.as_str();
         if let Some(name) = &array {
             let mut parts = vec![];
-            while !left.trim().is_empty() {
+            while !left.trim_start().is_empty() && self.budget.take(ELEMENT).is_some() {
                 parts.push(field(&mut left, &separators).to_string());
             }
             self.set(name, Variable::list(parts));
@@ -47,7 +48,9 @@ impl ShellMachine<'_> {
     /// Runs `mapfile -t NAME` on a known input.
     pub(crate) fn lines_into(&mut self, builtin: &str, words: &[String]) {
         let name = words.last().filter(|word| !word.starts_with('-')).map_or("MAPFILE", String::as_str);
-        let value = match self.state.input.clone().filter(|input| is_known(input)) {
+        let lines = self.state.input.as_ref().map_or(0, |input| input.matches('\n').count() + 1);
+        let has_room = self.budget.take(lines * ELEMENT).is_some();
+        let value = match self.state.input.clone().filter(|input| has_room && is_known(input)) {
             Some(input) if words.iter().any(|word| word.starts_with('-') && word.contains('t')) => {
                 Variable::list(input.lines().map(str::to_string).collect::<Vec<_>>())
             }

@@ -1,9 +1,9 @@
 //! The parser, and limits on its input. The parser backtracks: on invalid text, its time doubles with every open bracket. It also
-//! recurses with every block.
+//! recurses with every block. Brackets are counted in the tokens that the parser reads.
 
 use super::text::ShellError;
 use brush_parser::ast::Program;
-use brush_parser::{ParseError, Parser, ParserOptions};
+use brush_parser::{ParseError, Parser, ParserOptions, Token, parse_tokens, uncached_tokenize_str};
 use burnish_hydra::grammar::LONGEST;
 
 /// The limit of brackets that are open at the same time.
@@ -12,17 +12,41 @@ const BRACKETS: usize = 16;
 /// The limit of words that open a block.
 const BLOCKS: usize = 4000;
 
+/// The message about brackets.
+const TOO_DEEP: &str = "this is nested too deeply";
+
 const OPENERS: &[&str] = &["if", "while", "until", "for", "select", "case", "!", "time", "coproc"];
 
-/// Parses a script, or a text inside one.
+/// The limit of tokens of a script with all texts inside it: the syntax tree takes about a kilobyte for each.
+const TOKENS: usize = 150_000;
+
+/// The limit of `$`: the tokenizer recurses with each expansion that is open.
+const EXPANSIONS: usize = 50_000;
+
+/// Parses a script, or a text inside one, after `before` tokens of other texts. Returns the number of its tokens as well.
 ///
 /// # Errors
 /// If the text is not a shell script, is too long, or is nested too deeply.
-pub(super) fn parse(text: &str) -> Result<Program, ShellError> {
-    check(text)?;
+pub(super) fn parse(text: &str, before: usize) -> Result<(Program, usize), ShellError> {
+    check_length(text)?;
+    if text.matches('$').count() > EXPANSIONS {
+        return fail(1, "the script has too many expansions");
+    }
+    // The tokens themselves take 100 bytes each.
+    if text.bytes().filter(|byte| b" \t\n;&|()<>".contains(byte)).count() > 2 * TOKENS {
+        return fail(1, "the script has too many words");
+    }
     let text = &*ended(text);
     let options = ParserOptions::default();
-    Parser::new(text.as_bytes(), &options).parse_program().map_err(|error| {
+    // A text that is not tokens is read again for the place of its error.
+    let parsed = match uncached_tokenize_str(text, &options.tokenizer_options()) {
+        Ok(tokens) => {
+            check_tokens(&tokens, before)?;
+            parse_tokens(&tokens, &options).map(|program| (program, tokens.len()))
+        }
+        Err(_) => Parser::new(text.as_bytes(), &options).parse_program().map(|program| (program, 0)),
+    };
+    parsed.map_err(|error| {
         let last = text.lines().count().max(1);
         let line = match &error {
             ParseError::ParsingNear(position) => position.line,
@@ -41,33 +65,62 @@ pub(super) fn parse(text: &str) -> Result<Program, ShellError> {
     })
 }
 
-/// Checks the limits before parsing. Brackets in comments do not count.
+fn fail<T>(line: usize, message: &str) -> Result<T, ShellError> {
+    Err(ShellError { line, message: message.into(), is_endless: false })
+}
+
+fn check_length(text: &str) -> Result<(), ShellError> {
+    if text.len() > LONGEST { fail(1, "the script is longer than 1 MB") } else { Ok(()) }
+}
+
+/// Checks the limits of a word, a here-document or a formula before parsing.
 ///
 /// # Errors
 /// If the text is too long or too many brackets are open at once.
 pub(super) fn check(text: &str) -> Result<(), ShellError> {
-    let fail = |line, message: &str| Err(ShellError { line, message: message.into(), is_endless: false });
-    if text.len() > LONGEST {
-        return fail(1, "the script is longer than 1 MB");
+    check_length(text)?;
+    if deepest(0, text) > BRACKETS { fail(1, TOO_DEEP) } else { Ok(()) }
+}
+
+/// Checks the limits of a script before parsing. Tokens hold here-documents and quoted texts, but not comments.
+fn check_tokens(tokens: &[Token], before: usize) -> Result<(), ShellError> {
+    if before + tokens.len() > TOKENS {
+        return fail(1, "the script has too many words");
     }
     let (mut open, mut cases, mut blocks) = (0_usize, 0_usize, 0_usize);
-    for (index, line) in text.lines().enumerate() {
-        let code = if line.trim_start().starts_with('#') { "" } else { line.split(" #").next().unwrap_or_default() };
-        for c in code.chars() {
-            open = if matches!(c, '(' | '{') { open + 1 } else { open.saturating_sub(usize::from(matches!(c, ')' | '}'))) };
-            if open + cases > BRACKETS {
-                return fail(index + 1, "this is nested too deeply");
-            }
+    for token in tokens {
+        let text = token.to_str();
+        match text {
+            "case" => cases += 1,
+            "esac" => cases = cases.saturating_sub(1),
+            "(" | "{" => open += 1,
+            ")" | "}" => open = open.saturating_sub(1),
+            _ => {}
         }
-        for word in code.split(|c: char| c.is_whitespace() || ";()&|".contains(c)) {
-            cases = if word == "case" { cases + 1 } else { cases.saturating_sub(usize::from(word == "esac")) };
-            blocks += usize::from(OPENERS.contains(&word));
+        let inside = if text.len() > 1 { deepest(open + cases, text) } else { open + cases };
+        if inside > BRACKETS {
+            return fail(token.location().start.line, TOO_DEEP);
         }
+        blocks += usize::from(OPENERS.contains(&text));
         if blocks > BLOCKS {
-            return fail(index + 1, "the script has too many blocks");
+            return fail(token.location().start.line, "the script has too many blocks");
         }
     }
     Ok(())
+}
+
+/// Returns the number of brackets that are open at the deepest place of a text, if some are open before the text.
+fn deepest(before: usize, text: &str) -> usize {
+    let (mut open, mut deepest) = (before, before);
+    for c in text.chars() {
+        match c {
+            '(' | '{' => open += 1,
+            ')' | '}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(open);
+    }
+    deepest
 }
 
 /// Replaces a backslash at the very end, which continues no line, by nothing, as bash does.

@@ -1,12 +1,12 @@
 //! The evaluator of scripts: its limits, its unknowns, and sequences of commands.
 
+use super::budget::{ELEMENT, MOST_COPIES, TextBudget};
 use super::env::ShellEnv;
 use super::limits;
 use super::state::{ShellFlow, ShellState, Status, Variable};
 use super::text::{ProgramCall, ShellError, Unknown, mark};
 use brush_parser::SourceSpan;
 use brush_parser::ast::{AndOr, AndOrList, Command, CompoundList, Pipeline, SeparatorOperator};
-use burnish_hydra::grammar::LONGEST;
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
@@ -49,8 +49,13 @@ pub(crate) struct ShellMachine<'a> {
     pub(crate) substituted: Option<Status>,
     /// Position of `getopts` in a word of several options.
     pub(crate) option_letter: usize,
+    /// Bytes that the texts of the script may still take.
+    pub(super) budget: TextBudget,
+    /// Bytes of the copies of the state that exist now.
+    copied: usize,
+    /// Tokens that were parsed so far.
+    tokens: usize,
     steps: usize,
-    bytes: usize,
     depth: usize,
     start: Instant,
 }
@@ -87,8 +92,10 @@ impl<'a> ShellMachine<'a> {
             tested: 0,
             substituted: None,
             option_letter: 1,
+            budget: TextBudget::new(),
+            copied: 0,
+            tokens: 0,
             steps: 0,
-            bytes: 0,
             depth: 0,
             start,
         }
@@ -101,13 +108,28 @@ impl<'a> ShellMachine<'a> {
     /// Counts a command or an expansion of `bytes` bytes against the limits.
     pub(super) fn step(&mut self, bytes: usize) -> Result<(), ShellError> {
         self.steps += 1;
-        self.bytes += bytes;
-        if self.bytes > 10 * LONGEST {
-            return self.fail("the variables are longer than 10 MB");
+        if self.budget.take(bytes).is_none() {
+            return self.fail("the texts of the script take more than 20 MB");
         }
         let is_over = self.steps > STEPS || self.calls.len() > CALLS || self.start.elapsed() > LONGEST_TIME;
         let message = "the script takes too many steps: a loop here may wait for something that only a run does";
         if is_over { Err(ShellError { line: self.line, message: message.into(), is_endless: true }) } else { Ok(()) }
+    }
+
+    /// Runs a part while a copy of the state exists.
+    pub(super) fn beside_copy<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T, ShellError>) -> Result<T, ShellError> {
+        let hidden =
+            self.hidden.iter().flatten().map(|(name, value)| {
+                name.len() + ELEMENT + value.iter().flatten().map(super::state::Variable::bytes).sum::<usize>()
+            });
+        let copied = self.state.bytes() + hidden.sum::<usize>();
+        self.copied += copied;
+        if self.copied > MOST_COPIES {
+            return self.fail("the subshells and branches take more than 60 MB");
+        }
+        let result = run(self);
+        self.copied -= copied;
+        result
     }
 
     /// Runs a nested part, and counts its depth.
@@ -141,6 +163,8 @@ impl<'a> ShellMachine<'a> {
 
     fn new_unknown(&mut self, message: String, is_unset: bool) -> String {
         let unknown = Unknown { line: self.line, message, is_unset };
+        // An exceeded budget ends the script at its next step.
+        _ = self.budget.take(unknown.message.len());
         let known = self.unknowns.iter().position(|one| *one == unknown);
         mark(known.unwrap_or_else(|| {
             if self.unknowns.len() < UNKNOWNS {
@@ -152,14 +176,17 @@ impl<'a> ShellMachine<'a> {
 
     /// Evaluates a whole script.
     pub(super) fn script(&mut self, text: &str) -> Result<ShellFlow, ShellError> {
-        let program = limits::parse(text)?;
+        let (program, tokens) = limits::parse(text, self.tokens)?;
+        self.tokens += tokens;
+        let mut flow = ShellFlow::Next;
         for list in &program.complete_commands {
-            let flow = self.list(list)?;
+            flow = self.list(list)?;
             if flow != ShellFlow::Next {
-                return Ok(flow);
+                break;
             }
         }
-        Ok(ShellFlow::Next)
+        self.step(0)?;
+        Ok(flow)
     }
 
     /// Evaluates the text of `eval`, `$(…)` or `source`. Its errors name the current line of the script.
@@ -176,8 +203,11 @@ impl<'a> ShellMachine<'a> {
         &mut self,
         run: impl FnOnce(&mut Self) -> Result<ShellFlow, ShellError>,
     ) -> Result<ShellState, ShellError> {
-        let (before, hidden) = (self.state.clone(), self.hidden.clone());
-        run(self)?;
+        let (before, hidden) = self.beside_copy(|machine| {
+            let before = (machine.state.clone(), machine.hidden.clone());
+            run(machine)?;
+            Ok(before)
+        })?;
         self.hidden = hidden;
         let after = std::mem::replace(&mut self.state, before);
         // Files outlive the subshell that writes them.
@@ -251,6 +281,7 @@ impl<'a> ShellMachine<'a> {
         let flow = match pipeline.seq.as_slice() {
             [command] => self.command(command)?,
             commands => {
+                self.step(self.state.input.as_ref().map_or(0, String::len))?;
                 let (input, last) = (self.state.input.clone(), commands.len().saturating_sub(1));
                 for (index, command) in commands.iter().enumerate() {
                     let after = self.subshell(|machine| {

@@ -2,9 +2,10 @@
 //! and lists the programs that the script would start.
 //!
 //! A value that depends on a real run becomes an [`Unknown`] in the words. An unknown condition evaluates both branches;
-//! variables that differ afterwards are unknown. Steps, nesting and the length of the variables are limited.
+//! variables that differ afterwards are unknown. Steps, nesting and all bytes that a script produces are limited (`budget.rs`).
 
 mod arithmetic;
+mod budget;
 mod builtins;
 mod compound;
 mod conditions;

@@ -25,8 +25,8 @@ impl ShellMachine<'_> {
             Place::Target(_) => None,
             Place::Input => Some((self.state.input.clone()?, vec![])),
             // A text for another program than a shell can have any form.
-            Place::Text(text) => limits::parse(&text).is_ok().then_some((text, vec![])),
-            Place::File(at) => Some((self.file(&words[at])?, words[at + 1..].to_vec())),
+            Place::Text(text) => limits::parse(&text, 0).is_ok().then_some((text, vec![])),
+            Place::File(at) => Some((self.file(&words[at])?, self.budget.copied(&words[at + 1..]))),
             Place::Shell(at) => self.text_of_shell(&words[at + 1..]),
         }
     }
@@ -46,9 +46,11 @@ impl ShellMachine<'_> {
         }
         let rest = words.get(at..).unwrap_or_default();
         match rest.split_first() {
-            Some((text, arguments)) if is_text => Some((text.clone(), arguments.iter().skip(1).cloned().collect())),
-            Some((path, arguments)) if !is_input => Some((self.file(path)?, arguments.to_vec())),
-            _ => Some((self.state.input.clone()?, rest.to_vec())),
+            Some((text, arguments)) if is_text => {
+                Some((text.clone(), self.budget.copied(arguments.get(1..).unwrap_or_default())))
+            }
+            Some((path, arguments)) if !is_input => Some((self.file(path)?, self.budget.copied(arguments))),
+            _ => Some((self.state.input.clone()?, self.budget.copied(rest))),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Variables and arguments: `$NAME`, `${NAME:-default}`, `${NAME[@]}`, `${NAME##*/}`, `$1`, `"$@"`.
 
+use super::budget::{ELEMENT, bytes_of};
 use super::machine::ShellMachine;
 use super::patterns::{MatchPlace, replaced, without};
 use super::pieces::{ExpansionMode, Fields};
@@ -77,6 +78,8 @@ impl ShellMachine<'_> {
     }
 
     pub(crate) fn set_element(&mut self, name: &str, index: &str, text: String) {
+        // An exceeded budget ends the script at its next step.
+        _ = self.budget.take(index.len() + text.len() + ELEMENT);
         let mut value = self.lookup(name).unwrap_or(Variable::Array(Default::default()));
         match &mut value {
             Variable::Map(items) => drop(items.insert(index.to_string(), text)),
@@ -100,7 +103,14 @@ impl ShellMachine<'_> {
         replace_unknowns(text, &keep)
     }
 
+    /// Returns the values of a parameter, after paying for them.
     fn values(&mut self, parameter: &Parameter, indirect: bool) -> Result<Values, ShellError> {
+        let values = self.values_of(parameter, indirect)?;
+        self.step(bytes_of(&values.items))?;
+        Ok(values)
+    }
+
+    fn values_of(&mut self, parameter: &Parameter, indirect: bool) -> Result<Values, ShellError> {
         let one = |text: String, is_set| Values { items: vec![text], is_list: false, is_set };
         if indirect {
             let name = self.values(parameter, false)?.items.join(" ");
@@ -171,7 +181,7 @@ impl ShellMachine<'_> {
             Expr::AssignDefaultValues { parameter, indirect, test_type, default_value } => {
                 let values = self.values(parameter, *indirect)?;
                 if is_missing(self, &values, test_type) {
-                    let mut inner = Fields::default();
+                    let mut inner = Fields::new(&self.budget);
                     self.default(default_value.as_deref().unwrap_or_default(), ExpansionMode::Whole, &mut inner)?;
                     let value = inner.finish().join(" ");
                     if let Parameter::Named(name) = parameter {
@@ -335,6 +345,8 @@ impl ShellMachine<'_> {
             if !is_known(item) {
                 continue;
             }
+            // A change of case, or of quotes, makes a text at most four times as long.
+            self.step(4 * item.len())?;
             let first = |change: fn(&str) -> String| item.chars().next().map_or(String::new(), |c| change(&c.to_string()));
             let rest: String = item.chars().skip(1).collect();
             let changed = match expr {
@@ -349,7 +361,7 @@ impl ShellMachine<'_> {
                         Match::Prefix => MatchPlace::Start,
                         Match::Suffix => MatchPlace::End,
                     };
-                    replaced(item, &pattern, &by, &place)
+                    replaced(item, &pattern, &by, &place, &self.budget)
                 }
                 Expr::UppercasePattern { .. } | Expr::Transform { op: Transform::ToUpperCase, .. } => Some(item.to_uppercase()),
                 Expr::LowercasePattern { .. } | Expr::Transform { op: Transform::ToLowerCase, .. } => Some(item.to_lowercase()),

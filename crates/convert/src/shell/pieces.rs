@@ -1,8 +1,11 @@
 //! The words that result from the expansion of one word.
 
+use super::budget::{ELEMENT, TextBudget};
+
 /// A builder of words.
-#[derive(Default)]
 pub(super) struct Fields {
+    /// The budget that pays for the words.
+    budget: TextBudget,
     done: Vec<String>,
     current: Option<String>,
     /// Markers of unquoted unset variables since the last word. They begin the next word, and do not make a word alone.
@@ -10,8 +13,15 @@ pub(super) struct Fields {
 }
 
 impl Fields {
+    pub(super) fn new(budget: &TextBudget) -> Self {
+        Self { budget: budget.clone(), done: vec![], current: None, nothing: String::new() }
+    }
+
     /// Appends to the current word. Even an empty text starts a word.
     pub(super) fn push(&mut self, text: &str) {
+        if self.budget.take(text.len()).is_none() {
+            return;
+        }
         let nothing = std::mem::take(&mut self.nothing);
         let current = self.current.get_or_insert_default();
         current.push_str(&nothing);
@@ -20,12 +30,16 @@ impl Fields {
 
     /// Appends the marker of an unquoted unset variable.
     pub(crate) fn push_nothing(&mut self, mark: &str) {
-        self.current.as_mut().unwrap_or(&mut self.nothing).push_str(mark);
+        if self.budget.take(mark.len()).is_some() {
+            self.current.as_mut().unwrap_or(&mut self.nothing).push_str(mark);
+        }
     }
 
     /// Ends the current word.
     pub(super) fn end(&mut self) {
-        self.done.extend(self.current.take());
+        if let Some(word) = self.current.take().filter(|_| self.budget.take(ELEMENT).is_some()) {
+            self.done.push(word);
+        }
         self.nothing.clear();
     }
 

@@ -1,21 +1,22 @@
 //! The builtin `printf`.
 
+use super::budget::{BudgetText, TextBudget};
 use super::text::is_known;
 use super::words::unescaped;
 
-/// Formats like `printf`; `None` for an unsupported format or an invalid number.
-pub(super) fn printf(words: &[String]) -> Option<String> {
+/// Formats like `printf`; `None` for an unsupported format, an invalid number, or an output beyond the budget.
+pub(super) fn printf(words: &[String], budget: &TextBudget) -> Option<String> {
     let words = if words.first().is_some_and(|word| word == "--") { &words[1..] } else { words };
     let (format, values) = words.split_first()?;
     let format = unescaped(format);
     let mut values = values.iter();
-    let mut out = String::new();
+    let mut out = BudgetText::new(budget);
     loop {
         let before = values.len();
         let mut chars = format.chars();
         while let Some(c) = chars.next() {
             if c != '%' {
-                out.push(c);
+                out.push(c.encode_utf8(&mut [0; 4]))?;
                 continue;
             }
             let mut directive = String::new();
@@ -25,13 +26,13 @@ pub(super) fn printf(words: &[String]) -> Option<String> {
                 is_end
             })?;
             if letter == '%' {
-                out.push('%');
+                out.push("%")?;
             } else {
-                out.push_str(&one(&directive, letter, values.next().map_or("", String::as_str))?);
+                out.push(&one(&directive, letter, values.next().map_or("", String::as_str))?)?;
             }
         }
         if values.len() == 0 || values.len() == before {
-            return Some(out);
+            return Some(out.finish());
         }
     }
 }

@@ -1,10 +1,13 @@
 //! External programs: the list of their calls, and the output of those that are simple enough to predict.
 
+use super::budget::{ELEMENT, TextBudget};
 use super::machine::ShellMachine;
+use super::patterns::{compiled, substituted};
 use super::state::{ShellFlow, Status};
 use super::text::{ProgramCall, ShellError, is_known, short};
 use super::words::unescaped;
 use burnish_util::strftime::strftime;
+use std::collections::HashMap;
 
 impl ShellMachine<'_> {
     /// Records an external command, and appends its output if it can be predicted.
@@ -12,7 +15,8 @@ impl ShellMachine<'_> {
         if let Some(flow) = self.nested(words)? {
             return Ok(flow);
         }
-        self.calls.push(ProgramCall { line, words: words.to_vec() });
+        self.calls.push(ProgramCall { line, words: self.budget.copied(words) });
+        self.step(0)?;
         let (output, status) = self.result(words);
         let output = match output {
             _ if self.state.output.is_none() => return Ok(self.finish(status)),
@@ -35,7 +39,8 @@ impl ShellMachine<'_> {
     fn result(&mut self, words: &[String]) -> (Option<String>, Status) {
         let rest: Vec<&str> = words[1..].iter().map(String::as_str).collect();
         let lines = |text: String| Some(text + "\n");
-        let input = self.state.input.clone().filter(|input| is_known(input));
+        let input = self.known_input();
+        let budget = &self.budget.clone();
         let is_known_call = words.iter().all(|word| is_known(word));
         let ascend = (Some(String::new()), Status::Is(self.env.stubs));
         let output = match (words[0].rsplit('/').next().unwrap_or_default(), rest.as_slice()) {
@@ -63,18 +68,16 @@ impl ShellMachine<'_> {
             ("uname", [] | ["-s"]) => lines("Linux".into()),
             ("cat" | "tee", []) | ("cat", ["-"]) => input,
             ("cat", [name]) => self.file(name),
-            ("seq", ["-s", between, numbers @ ..]) => seq(numbers).map(|text| text.trim_end().replace('\n', between) + "\n"),
-            ("seq", ["-w", numbers @ ..]) => seq(numbers).map(|text| {
+            ("seq", ["-s", between, numbers @ ..]) => seq(numbers, between, budget),
+            ("seq", ["-w", numbers @ ..]) => seq(numbers, "\n", budget).map(|text| {
                 let width = text.lines().map(str::len).max().unwrap_or(0);
                 text.lines().map(|line| format!("{line:0>width$}\n")).collect()
             }),
-            ("seq", [flag, numbers @ ..]) if flag.starts_with("-s") => {
-                seq(numbers).map(|text| text.trim_end().replace('\n', &flag[2..]) + "\n")
-            }
-            ("seq", numbers) => seq(numbers),
-            ("tr", words) => input.and_then(|text| tr(&text, words)),
+            ("seq", [flag, numbers @ ..]) if flag.starts_with("-s") => seq(numbers, &flag[2..], budget),
+            ("seq", numbers) => seq(numbers, "\n", budget),
+            ("tr", words) => input.and_then(|text| tr(&text, words, budget)),
             ("xargs", []) => input.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ") + "\n"),
-            ("sed", words) => input.and_then(|text| sed(&text, words)),
+            ("sed", words) => input.and_then(|text| sed(&text, words, budget)),
             ("expr", words) if words.len() > 1 => return (self.expr(words), Status::Is(true)),
             ("sort", []) => input.map(|text| {
                 let mut lines: Vec<&str> = text.lines().collect();
@@ -94,6 +97,14 @@ impl ShellMachine<'_> {
         };
         let status = if output.is_some() || self.env.stubs { Status::Is(true) } else { Status::Unknown };
         (output, status)
+    }
+
+    /// Returns the input, if it is known, and pays for it: with its copy, a program that lists the words of the input.
+    fn known_input(&self) -> Option<String> {
+        let input = self.state.input.as_ref().filter(|input| is_known(input))?;
+        let spaces = input.bytes().filter(u8::is_ascii_whitespace).count();
+        self.budget.take(input.len() + spaces * ELEMENT / 2)?;
+        Some(input.clone())
     }
 
     /// Returns the result of `expr A + B`.
@@ -139,7 +150,14 @@ fn basename(path: &str) -> &str {
     path.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
 }
 
-fn seq(numbers: &[&str]) -> Option<String> {
+/// The limit of the numbers of `seq`.
+const MOST_NUMBERS: i64 = 10_000;
+
+/// The limit of the characters in a set of `tr`.
+const MOST_CHARACTERS: usize = 1000;
+
+/// Runs `seq`: numbers with a text between them.
+fn seq(numbers: &[&str], between: &str, budget: &TextBudget) -> Option<String> {
     let numbers: Vec<i64> = numbers.iter().map(|number| number.parse().ok()).collect::<Option<_>>()?;
     let (start, step, end) = match numbers.as_slice() {
         [end] => (1, 1, *end),
@@ -147,45 +165,59 @@ fn seq(numbers: &[&str]) -> Option<String> {
         [start, step, end] if *step > 0 => (*start, *step, *end),
         _ => return None,
     };
-    let is_short = end.checked_sub(start)? / step < 10_000;
-    let count = || (0..).map(|index| start + index * step).take_while(|number| *number <= end);
-    is_short.then(|| count().map(|number| format!("{number}\n")).collect())
+    let last = if end < start { -1 } else { end.checked_sub(start)? / step };
+    if last >= MOST_NUMBERS {
+        return None;
+    }
+    // A number has at most 20 characters.
+    budget.take(usize::try_from(last + 1).ok()? * (20 + between.len() + ELEMENT))?;
+    let all: Vec<String> = (0..=last).map(|index| (start + index * step).to_string()).collect();
+    Some(all.join(between) + if all.is_empty() { "" } else { "\n" })
 }
 
 /// Runs `tr FROM TO` and `tr -d SET`.
-fn tr(text: &str, words: &[&str]) -> Option<String> {
-    let set = |words: &str| -> Option<Vec<char>> {
-        let named = words.replace("[:upper:]", "A-Z").replace("[:lower:]", "a-z").replace("[:digit:]", "0-9");
-        let chars: Vec<char> = unescaped(&named).chars().collect();
-        let (mut set, mut at) = (vec![], 0);
-        while at < chars.len() {
-            if chars.get(at + 1) == Some(&'-') && at + 2 < chars.len() {
-                set.extend(chars[at]..=chars[at + 2]);
-                at += 3;
-            } else {
-                set.push(chars[at]);
-                at += 1;
-            }
-        }
-        (!named.contains("[:") && set.len() <= 1000).then_some(set)
-    };
+fn tr(text: &str, words: &[&str], budget: &TextBudget) -> Option<String> {
+    // A character has at most four bytes.
+    budget.take(4 * text.len())?;
     match words {
         ["-d", gone] => {
-            let gone = set(gone)?;
-            Some(text.chars().filter(|c| !gone.contains(c)).collect())
+            let gone: HashMap<char, usize> = positions(&set(gone)?);
+            Some(text.chars().filter(|c| !gone.contains_key(c)).collect())
         }
         [from, to] if !from.starts_with("-") || from.len() == 1 => {
-            let (from, to) = (set(from)?, set(to)?);
+            let (from, to) = (positions(&set(from)?), set(to)?);
             let last = *to.last()?;
-            let one = |c| from.iter().position(|known| *known == c).map_or(c, |at| *to.get(at).unwrap_or(&last));
+            let one = |c| from.get(&c).map_or(c, |at| *to.get(*at).unwrap_or(&last));
             Some(text.chars().map(one).collect())
         }
         _ => None,
     }
 }
 
+/// Returns the characters of a set such as `a-z_`; `None` if the set has too many, or an unknown class.
+fn set(words: &str) -> Option<Vec<char>> {
+    let named = words.replace("[:upper:]", "A-Z").replace("[:lower:]", "a-z").replace("[:digit:]", "0-9");
+    let chars: Vec<char> = unescaped(&named).chars().collect();
+    let (mut set, mut at) = (vec![], 0);
+    while at < chars.len() {
+        let is_range = chars.get(at + 1) == Some(&'-') && at + 2 < chars.len();
+        let last = if is_range { chars[at + 2] } else { chars[at] };
+        set.extend((chars[at]..=last).take(MOST_CHARACTERS + 1));
+        if set.len() > MOST_CHARACTERS {
+            return None;
+        }
+        at += if is_range { 3 } else { 1 };
+    }
+    (!named.contains("[:")).then_some(set)
+}
+
+/// Returns the first position of each character.
+fn positions(set: &[char]) -> HashMap<char, usize> {
+    set.iter().enumerate().rev().map(|(at, c)| (*c, at)).collect()
+}
+
 /// Runs `sed s/PATTERN/TEXT/`, with `g` and `-E`.
-fn sed(text: &str, words: &[&str]) -> Option<String> {
+fn sed(text: &str, words: &[&str], budget: &TextBudget) -> Option<String> {
     let (is_extended, command) = match words {
         ["-E" | "-r", command] => (true, command),
         [command] | ["-e", command] => (false, command),
@@ -213,12 +245,10 @@ fn sed(text: &str, words: &[&str]) -> Option<String> {
     };
     let by = regex::Regex::new(r"\\(\d)").ok()?.replace_all(by, "$${$1}").into_owned();
     let by = if by.contains("${") { by } else { by.replace("\\", "") };
-    let regex = regex::Regex::new(&pattern).ok()?;
-    let line = |line: &str| match flags.as_str() {
-        "g" => regex.replace_all(line, by.as_str()).into_owned(),
-        _ => regex.replace(line, by.as_str()).into_owned(),
-    };
-    Some(text.lines().map(|one| line(one) + "\n").collect())
+    let regex = compiled(&pattern, text)?;
+    let most = if flags == "g" { usize::MAX } else { 1 };
+    let line = |line: &str| Some(substituted(&regex, line, &by, most, by.contains("${"), budget)? + "\n");
+    text.lines().map(line).collect()
 }
 
 /// Runs `cut -dX -fN`.

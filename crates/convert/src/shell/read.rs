@@ -5,6 +5,7 @@ use super::launches::{self, ScriptCalls};
 use super::machine::ShellMachine;
 use super::state::ShellFlow;
 use super::text::{ProgramCall, ShellError};
+use burnish_util::contained::caught;
 use burnish_util::secret;
 
 /// The stack size of the evaluating thread: parser and evaluator recurse with every bracket and block.
@@ -27,10 +28,12 @@ pub fn read(script: &str, env: &ShellEnv, is_meant: &(dyn Fn(&[String]) -> bool 
         let again = || evaluate(&text, env, true, &is_meant).ok().filter(|read| read.calls.iter().any(is_meant));
         if first.calls.iter().any(is_meant) { Ok(first) } else { Ok(again().unwrap_or(first)) }
     };
+    // The parser panics on some texts, such as a number of 30 digits in braces.
+    let read = || caught(read);
     let mut read = std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, read);
         let failed = || ShellError { line: 1, message: "the script cannot be evaluated".into(), is_endless: false };
-        thread.map_err(|_| failed())?.join().map_err(|_| failed())?
+        thread.map_err(|_| failed())?.join().map_err(|_| failed())?.map_err(|_| failed())?
     })?;
     // Variables of the script or of the environment may have put secrets into the words.
     read.calls.iter().for_each(|call| secret::remember_words(&call.words));

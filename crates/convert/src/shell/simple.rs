@@ -1,5 +1,6 @@
 //! Simple commands: assignments, calls of functions, builtins and programs.
 
+use super::budget::ELEMENT;
 use super::machine::ShellMachine;
 use super::pieces::ExpansionMode;
 use super::programs::joined;
@@ -15,6 +16,16 @@ pub(crate) const DECLARING: &[&str] = &["export", "local", "declare", "typeset",
 
 /// The variable with the active functions, innermost first.
 const FUNCTIONS: &str = "FUNCNAME";
+
+/// The redirections of a command.
+#[derive(Default)]
+struct Redirected {
+    input: Option<String>,
+    /// True if no later command reads the output.
+    is_discarded: bool,
+    /// File of the output, and true if the output is appended.
+    file: Option<(String, bool)>,
+}
 
 impl ShellMachine<'_> {
     pub(super) fn simple(&mut self, command: &SimpleCommand) -> Result<ShellFlow, ShellError> {
@@ -46,41 +57,52 @@ impl ShellMachine<'_> {
             self.state.status = self.substituted.take().unwrap_or(Status::Is(true));
             return Ok(ShellFlow::Next);
         }
-        let (input, output) = (self.state.input.clone(), self.state.output.clone());
         let redirects =
             prefix.iter().chain(&suffix).filter_map(|item| if let Item::IoRedirect(one) = item { Some(one) } else { None });
-        let file = self.redirect(redirects)?;
-        let has_own_input = self.state.input != input;
-        if file.is_some() {
-            self.state.output = Some(String::new());
-        }
-        // Assignments before a command last until its end.
-        let mut before = vec![];
-        for one in assignments {
-            if let AssignmentName::VariableName(name) = &one.name {
-                before.push((name.clone(), self.state.variables.get(name).cloned()));
+        self.redirected(redirects, |machine| {
+            // Assignments before a command last until its end.
+            let mut before = vec![];
+            for one in assignments {
+                if let AssignmentName::VariableName(name) = &one.name {
+                    let value = machine.state.variables.get(name).cloned();
+                    machine.step(value.iter().flatten().map(Variable::bytes).sum())?;
+                    before.push((name.clone(), value));
+                }
+                machine.assign(one)?;
             }
-            self.assign(one)?;
-        }
-        let flow = self.call(&words, line)?;
-        for (name, value) in before {
-            match value {
-                Some(value) => drop(self.state.variables.insert(name, value)),
-                None => drop(self.state.variables.remove(&name)),
+            let flow = machine.call(&words, line)?;
+            for (name, value) in before {
+                match value {
+                    Some(value) => drop(machine.state.variables.insert(name, value)),
+                    None => drop(machine.state.variables.remove(&name)),
+                }
             }
-        }
+            Ok(flow)
+        })
+    }
+
+    /// Runs a command with its redirections.
+    pub(super) fn redirected<'i>(
+        &mut self,
+        redirects: impl Iterator<Item = &'i IoRedirect>,
+        run: impl FnOnce(&mut Self) -> Result<ShellFlow, ShellError>,
+    ) -> Result<ShellFlow, ShellError> {
+        let Redirected { input, is_discarded, file } = self.redirect(redirects)?;
+        let input = input.map(|own| self.state.input.replace(own));
+        let own = file.is_some().then(String::new);
+        let output = (is_discarded || file.is_some()).then(|| std::mem::replace(&mut self.state.output, own));
+        let flow = run(self)?;
         // The next command reads the rest of a shared input.
-        if has_own_input {
-            self.state.input = input;
+        if let Some(before) = input {
+            self.state.input = before;
         }
-        if let Some((path, is_appended)) = file {
-            let text = std::mem::replace(&mut self.state.output, output.clone()).unwrap_or_default();
-            let before = self.state.files.remove(&path).filter(|_| is_appended).unwrap_or_default();
-            self.step(before.len())?;
-            self.state.files.insert(path, before + &text);
-        }
-        if output.is_some() && self.state.output.is_none() {
-            self.state.output = output;
+        if let Some(before) = output {
+            let text = std::mem::replace(&mut self.state.output, before).unwrap_or_default();
+            if let Some((path, is_appended)) = file {
+                let before = self.state.files.remove(&path).filter(|_| is_appended).unwrap_or_default();
+                self.step(before.len())?;
+                self.state.files.insert(path, before + &text);
+            }
         }
         Ok(flow)
     }
@@ -89,7 +111,9 @@ impl ShellMachine<'_> {
     fn call(&mut self, words: &[String], line: usize) -> Result<ShellFlow, ShellError> {
         let (name, rest) = (words[0].as_str(), &words[1..]);
         if let Some(function) = self.state.functions.get(name).cloned() {
-            let arguments = std::mem::replace(&mut self.state.arguments, rest.to_vec());
+            let arguments = self.budget.copied(rest);
+            let arguments = std::mem::replace(&mut self.state.arguments, arguments);
+            self.step(self.state.references.len() * 2 * ELEMENT)?;
             let references = self.state.references.clone();
             let callers = self.lookup(FUNCTIONS).map(|names| names.elements()).unwrap_or_default();
             self.set(FUNCTIONS, Variable::list([name.to_string()].into_iter().chain(callers.clone())));
@@ -116,29 +140,27 @@ impl ShellMachine<'_> {
         }
     }
 
-    /// Applies redirections. Returns the file of the output, and true if the output is appended.
-    pub(crate) fn redirect<'i>(
-        &mut self,
-        redirects: impl Iterator<Item = &'i IoRedirect>,
-    ) -> Result<Option<(String, bool)>, ShellError> {
-        let mut file = None;
+    /// Reads redirections.
+    fn redirect<'i>(&mut self, redirects: impl Iterator<Item = &'i IoRedirect>) -> Result<Redirected, ShellError> {
+        let mut read = Redirected::default();
         for redirect in redirects {
             match redirect {
                 IoRedirect::HereDocument(_, document) => {
                     let text = &document.doc.value;
+                    self.step(text.len())?;
                     let text = if document.requires_expansion { self.quoted_text(&joined_lines(text))? } else { text.clone() };
-                    self.state.input = Some(text);
+                    read.input = Some(text);
                 }
-                IoRedirect::HereString(_, word) => self.state.input = Some(self.text(word)? + "\n"),
+                IoRedirect::HereString(_, word) => read.input = Some(self.text(word)? + "\n"),
                 IoRedirect::File(None | Some(1), kind @ (Kind::Write | Kind::Append | Kind::Clobber), Target::Filename(name)) => {
-                    self.state.output = None;
+                    read.is_discarded = true;
                     let name = self.text(name)?;
                     let is_written = is_known(&name) && !name.starts_with("/dev/");
-                    file = is_written.then(|| (joined(&self.state.folder, &name), matches!(kind, Kind::Append)));
+                    read.file = is_written.then(|| (joined(&self.state.folder, &name), matches!(kind, Kind::Append)));
                 }
                 IoRedirect::File(None | Some(1), Kind::Write | Kind::Append | Kind::Clobber | Kind::DuplicateOutput, target) => {
                     if !matches!(target, Target::Fd(1)) {
-                        self.state.output = None;
+                        read.is_discarded = true;
                     }
                 }
                 IoRedirect::File(None | Some(0), Kind::Read, target) => {
@@ -149,13 +171,13 @@ impl ShellMachine<'_> {
                         }
                         _ => None,
                     };
-                    self.state.input = Some(text.unwrap_or_else(|| self.unknown("the content of a file is unknown".into())));
+                    read.input = Some(text.unwrap_or_else(|| self.unknown("the content of a file is unknown".into())));
                 }
-                IoRedirect::OutputAndError(..) => self.state.output = None,
+                IoRedirect::OutputAndError(..) => read.is_discarded = true,
                 IoRedirect::File(..) => {}
             }
         }
-        Ok(file)
+        Ok(read)
     }
 
     fn declare(&mut self, words: &[String], one: &Assignment) -> Result<(), ShellError> {
@@ -181,6 +203,8 @@ impl ShellMachine<'_> {
     /// Saves a variable that the current function declares as local.
     pub(super) fn hide(&mut self, name: &str) {
         let before = self.state.variables.get(name).cloned();
+        // An exceeded budget ends the script at its next step.
+        _ = self.budget.take(before.iter().flatten().map(Variable::bytes).sum());
         if let Some(function) = self.hidden.last_mut() {
             function.push((name.to_string(), before));
         }

@@ -1,5 +1,6 @@
 //! Words: quotes, braces and substitutions.
 
+use super::budget::{ELEMENT, TextBudget, bytes_of};
 use super::limits;
 use super::machine::ShellMachine;
 use super::patterns::escaped;
@@ -43,7 +44,7 @@ impl ShellMachine<'_> {
     pub(crate) fn quoted_text(&mut self, text: &str) -> Result<String, ShellError> {
         self.checked(text)?;
         let Ok(pieces) = word::parse_heredoc(text, &ParserOptions::default()) else { return self.unreadable(text) };
-        let mut fields = Fields::default();
+        let mut fields = Fields::new(&self.budget);
         self.pieces(&pieces, ExpansionMode::Whole, &mut fields)?;
         Ok(fields.finish().join(" "))
     }
@@ -52,6 +53,7 @@ impl ShellMachine<'_> {
         self.fail(&format!("`{}` is not valid shell syntax", short(text)))
     }
 
+    /// Counts a text, and checks it for the parser.
     fn checked(&mut self, text: &str) -> Result<(), ShellError> {
         self.step(text.len())?;
         limits::check(text).or_else(|error| self.fail(&error.message))
@@ -59,7 +61,7 @@ impl ShellMachine<'_> {
 
     /// Expands a text into words.
     pub(super) fn expanded(&mut self, text: &str, mode: ExpansionMode) -> Result<Vec<String>, ShellError> {
-        let mut fields = Fields::default();
+        let mut fields = Fields::new(&self.budget);
         self.expand(text, mode, &mut fields)?;
         Ok(fields.finish())
     }
@@ -79,6 +81,7 @@ impl ShellMachine<'_> {
     }
 
     fn pieces(&mut self, pieces: &[WordPieceWithSource], mode: ExpansionMode, fields: &mut Fields) -> Result<(), ShellError> {
+        self.step(pieces.len() * ELEMENT)?;
         for WordPieceWithSource { piece, .. } in pieces {
             match piece {
                 WordPiece::Text(text) | WordPiece::SingleQuotedText(text) => fields.push(text),
@@ -149,7 +152,7 @@ impl ShellMachine<'_> {
         let Ok(pieces) = word::parse(text, &ParserOptions::default()) else { return self.unreadable(text) };
         let mut pattern = String::new();
         for one in &pieces {
-            let mut fields = Fields::default();
+            let mut fields = Fields::new(&self.budget);
             self.pieces(std::slice::from_ref(one), ExpansionMode::Whole, &mut fields)?;
             let text = fields.finish().join(" ");
             let is_active = matches!(one.piece, WordPiece::Text(_) | WordPiece::ParameterExpansion(_));
@@ -167,7 +170,7 @@ impl ShellMachine<'_> {
         self.checked(text)?;
         let parts = word::parse_brace_expansions(text, &ParserOptions::default());
         let Ok(Some(parts)) = parts else { return Ok(vec![text.to_string()]) };
-        match combined(&parts) {
+        match combined(&parts, &self.budget) {
             Some(words) => Ok(words),
             None => self.fail("the braces expand to too many words"),
         }
@@ -226,8 +229,8 @@ fn is_list(piece: &WordPiece) -> bool {
     )
 }
 
-/// Returns the words of nested braces; `None` if there are too many.
-fn combined(parts: &[Brace]) -> Option<Vec<String>> {
+/// Returns the words of nested braces; `None` if there are too many, or if they are too long.
+fn combined(parts: &[Brace], budget: &TextBudget) -> Option<Vec<String>> {
     let mut words = vec![String::new()];
     for part in parts {
         let choices = match part {
@@ -243,7 +246,7 @@ fn combined(parts: &[Brace]) -> Option<Vec<String>> {
                             let codes = numbers(i64::from(u32::from(*start)), i64::from(u32::from(*end)), *increment)?;
                             codes.filter_map(|code| char::from_u32(code as u32)).map(String::from).collect()
                         }
-                        Member::Child(parts) => combined(parts)?,
+                        Member::Child(parts) => combined(parts, budget)?,
                     });
                     if choices.len() > MAX_WORDS {
                         return None;
@@ -255,6 +258,7 @@ fn combined(parts: &[Brace]) -> Option<Vec<String>> {
         if words.len() * choices.len() > MAX_WORDS {
             return None;
         }
+        budget.take(bytes_of(&words) * choices.len() + bytes_of(&choices) * words.len())?;
         words = words.iter().flat_map(|word| choices.iter().map(move |choice| format!("{word}{choice}"))).collect();
     }
     Some(words)
