@@ -9,6 +9,7 @@ pub(crate) mod folder;
 pub(crate) mod functions;
 pub(crate) mod limits;
 pub(crate) mod methods;
+pub(crate) mod namespaces;
 pub(crate) mod python;
 pub(crate) mod roles;
 pub(crate) mod shapes;

@@ -5,7 +5,7 @@ use minijinja::{Environment, Error, ErrorKind, Output, State, Value, escape_form
 use minijinja_contrib::pycompat::unknown_method_callback;
 
 use super::values::{lines, text};
-use super::{filters, methods};
+use super::{filters, methods, namespaces};
 
 /// Replaces minijinja's rules by Python's. Remaining differences: a printed range; `[1e-7] ~ ''`; `{% for x in none %}` (empty
 /// here, an error in Jinja); `|safe` (never escapes the text next to it here).
@@ -15,6 +15,7 @@ pub(crate) fn follow_python(environment: &mut Environment) {
     environment.add_filter("trim", |value: &Value, characters: Option<&str>| strip(&text(value), characters, true, true));
     environment.add_filter("string", text);
     filters::add(environment);
+    namespaces::add(environment);
     // An undefined value has no items and is not an error.
     environment.add_filter("items", |value: &Value| match value.is_undefined() {
         true => Ok(Value::from(Vec::<Value>::new())),

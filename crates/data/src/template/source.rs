@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::filters::PERCENT;
+use super::namespaces::guarded;
 
 /// Nesting limit of `'…' % x`.
 const DEEPEST: usize = 20;
@@ -15,7 +16,9 @@ pub(crate) fn as_jinja_reads(source: &str) -> String {
     let mut at = 0;
     while let Some(tag) = next_tag(&source, at) {
         out.push_str(&source[at..tag.start]);
-        rewrite(&source[tag.clone()], DEEPEST, &mut out);
+        let mut written = String::with_capacity(tag.len());
+        rewrite(&source[tag.clone()], DEEPEST, &mut written);
+        out.push_str(&guarded(&written));
         at = tag.end;
     }
     out.push_str(&source[at..]);
