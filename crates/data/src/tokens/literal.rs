@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use anyhow::{Result, anyhow, ensure};
 use tokenizers::{AddedToken, AddedVocabulary};
 
+use super::foreign_tokenizer::ForeignTokenizer;
 use super::tokenizer::Tokenizer;
 
 /// A token before a part of a text, so the part is not encoded as the beginning of a text, where word tokenizers add a space.
@@ -26,7 +27,7 @@ pub struct Literal {
 
 /// A tokenizer without special tokens.
 struct Bare {
-    inner: tokenizers::Tokenizer,
+    inner: ForeignTokenizer,
     before: u32,
     /// Its ids of other added tokens, and their original ids.
     ids: HashMap<u32, u32>,
@@ -38,7 +39,7 @@ impl Literal {
     pub fn new(tokenizer: &Tokenizer) -> Self {
         let mut texts = Vec::new();
         let mut ids = BTreeSet::new();
-        for (id, token) in tokenizer.inner().get_added_tokens_decoder() {
+        for (id, token) in tokenizer.inner().vocabulary().get_added_tokens_decoder() {
             let is_space = token.content.chars().all(|c| c.is_whitespace() || c == '▁');
             if !is_space && (token.special || tokenizer.template_has(&token.content)) {
                 texts.push(token.content);
@@ -118,7 +119,7 @@ impl Literal {
     }
 
     fn bare(&self) -> Result<Bare> {
-        let whole = self.tokenizer.inner();
+        let whole = self.tokenizer.inner().vocabulary();
         let mut kept: Vec<(u32, AddedToken)> = whole.get_added_tokens_decoder().into_iter().collect();
         kept.retain(|(id, _)| !self.ids.contains(id));
         kept.sort_by_key(|(id, _)| *id);
@@ -130,15 +131,15 @@ impl Literal {
         inner.with_added_vocabulary(vocabulary);
         let before = inner.token_to_id(BEFORE).ok_or_else(|| anyhow!("the tokenizer takes no further token"))?;
         let ids = kept.iter().filter_map(|(id, token)| Some((inner.token_to_id(&token.content)?, *id))).collect();
-        Ok(Bare { inner, before, ids })
+        Ok(Bare { inner: self.tokenizer.inner().with(inner), before, ids })
     }
 }
 
 impl Bare {
     fn encode(&self, text: &str, is_first: bool) -> Result<Vec<u32>> {
         let text = if is_first { text.to_owned() } else { format!("{BEFORE}{text}") };
-        let encoding = self.inner.encode_fast(text, false).map_err(|error| anyhow!("cannot tokenize: {error}"))?;
-        let ids = &encoding.get_ids()[usize::from(!is_first)..];
+        let ids = self.inner.encode(&text, false)?;
+        let ids = ids.get(usize::from(!is_first)..).unwrap_or_default();
         ensure!(!ids.contains(&self.before), "the text has the character U+FDD2, which Unicode reserves");
         Ok(ids.iter().map(|id| *self.ids.get(id).unwrap_or(id)).collect())
     }

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde_json::Value;
 
 use super::added_tokens::{SpecialTokens, read_object};
+use super::foreign_tokenizer::ForeignTokenizer;
 use super::tokenizer_expansion;
 use crate::template::chat::MarkedText;
 use crate::template::date::TemplateDate;
@@ -50,7 +51,7 @@ const USUAL_EOS: &[&str] = &["<|endoftext|>", "</s>", "<eos>", "<|end_of_text|>"
 /// Converts text to ids and back, and knows the end tokens and the chat template. Clones share vocabulary and templates.
 #[derive(Clone)]
 pub struct Tokenizer {
-    inner: Arc<tokenizers::Tokenizer>,
+    inner: ForeignTokenizer,
     chat: ChatTemplates,
     shapes: Arc<ShapeVerdicts>,
     date: TemplateDate,
@@ -130,9 +131,10 @@ impl Tokenizer {
         let is_template = |name: &str| [CHAT_TEMPLATE, MORE_TEMPLATES].contains(&name);
         let files = FILES.iter().filter(|name| template.is_none() || !is_template(name));
         let files = files.map(|name| folder.join(name)).filter(|path| path.exists()).collect();
+        let inner = ForeignTokenizer::tried(inner, &path)?;
         let first_ids = first_ids(&inner);
         let mut tokenizer = Self {
-            inner: inner.into(),
+            inner,
             first_ids,
             chat: chat.with_date(&date),
             shapes: Arc::default(),
@@ -187,7 +189,7 @@ impl Tokenizer {
 
     /// Returns the ids of `text` without adding special tokens. Special tokens written in `text` are recognised.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
-        self.ids(text, false)
+        self.inner.encode(text, false)
     }
 
     /// Returns the id of a text that is exactly one token.
@@ -203,7 +205,7 @@ impl Tokenizer {
 
     /// Returns the id of a token in the vocabulary's spelling, if it exists.
     pub fn token_id(&self, token: &str) -> Option<u32> {
-        self.inner.token_to_id(token)
+        self.inner.vocabulary().token_to_id(token)
     }
 
     /// Returns the ids of texts that are exactly one token each.
@@ -221,7 +223,7 @@ impl Tokenizer {
     /// Returns the ids of a plain text, with the tokens that the tokenizer adds around a text, such as a first `<s>`. Same ids as
     /// transformers' `tokenizer(text)`, TRL and vLLM for a plain text prompt.
     pub fn encode_plain(&self, text: &str) -> Result<Vec<u32>> {
-        self.ids(text, true)
+        self.inner.encode(text, true)
     }
 
     /// Returns the ids of the beginning of a plain text: with the tokens that the tokenizer adds before a text (unless the text
@@ -233,27 +235,22 @@ impl Tokenizer {
 
     /// Returns the length in bytes of the longest token in the vocabulary's spelling, an upper bound of its length in text.
     pub fn longest_token(&self) -> usize {
-        self.inner.get_vocab(true).keys().map(String::len).max().unwrap_or(0)
+        self.inner.vocabulary().get_vocab(true).keys().map(String::len).max().unwrap_or(0)
     }
 
     /// Returns the ids of [`Self::encode`], and the byte range in `text` of each token. Ranges leave no gaps; all tokens of one
     /// character have its whole range.
     pub(crate) fn encode_with_bytes(&self, text: &str) -> Result<(Vec<u32>, Vec<Range<usize>>)> {
-        let encoding = self.inner.encode(text, false).map_err(|e| anyhow!("cannot tokenize: {e}"))?;
+        let encoding = self.inner.encode_with_offsets(text)?;
         let mut before = 0;
         // Some tokenizers leave out spaces in their offsets.
         let bytes = encoding.get_offsets().iter().map(|&(start, end)| start.min(std::mem::replace(&mut before, end))..end);
         Ok((encoding.get_ids().to_vec(), bytes.collect()))
     }
 
-    fn ids(&self, text: &str, add_special_tokens: bool) -> Result<Vec<u32>> {
-        let encoding = self.inner.encode_fast(text, add_special_tokens).map_err(|e| anyhow!("cannot tokenize: {e}"))?;
-        Ok(encoding.get_ids().to_vec())
-    }
-
     /// Returns the text of `ids`. Unknown ids have no text, since a model's vocabulary may be padded.
     pub fn decode(&self, ids: &[u32], skip_special_tokens: bool) -> Result<String> {
-        let text = self.inner.decode(ids, skip_special_tokens).map_err(|e| anyhow!("cannot decode tokens: {e}"))?;
+        let text = self.inner.decode(ids, skip_special_tokens)?;
         Ok(if self.cleans_up { cleaned_up(&text) } else { text })
     }
 
@@ -266,17 +263,7 @@ impl Tokenizer {
     /// Returns the text of each token in context; joined, they are the whole text. For a character of several tokens, the last
     /// token has all of the text. A token that makes earlier bytes invalid starts a new context.
     pub fn pieces(&self, ids: &[u32]) -> Result<Vec<String>> {
-        let mut stream = self.inner.decode_stream(false);
-        let mut pieces = Vec::with_capacity(ids.len());
-        for &id in ids {
-            let mut piece = stream.step(id);
-            if piece.is_err() {
-                stream = self.inner.decode_stream(false);
-                piece = stream.step(id);
-            }
-            pieces.push(piece.map_err(|e| anyhow!("cannot decode tokens: {e}"))?.unwrap_or_default());
-        }
-        Ok(pieces)
+        self.inner.pieces(ids)
     }
 
     /// Applies the chat template to a list of messages, with additional variables.
@@ -321,7 +308,7 @@ impl Tokenizer {
     }
 
     /// Returns the tokenizer of the `tokenizers` crate.
-    pub(crate) fn inner(&self) -> &tokenizers::Tokenizer {
+    pub(crate) fn inner(&self) -> &ForeignTokenizer {
         &self.inner
     }
 
@@ -345,7 +332,7 @@ impl Tokenizer {
 
     /// Describes a token that another tokenizer lacks or has under another id; `None` if it reads all ids of this one the same.
     pub fn unknown_to(&self, other: &Self) -> Option<String> {
-        let (own, theirs) = (self.inner.get_vocab(true), other.inner.get_vocab(true));
+        let (own, theirs) = (self.inner.vocabulary().get_vocab(true), other.inner.vocabulary().get_vocab(true));
         let differs = own.iter().filter(|(token, id)| theirs.get(*token) != Some(id));
         let (token, id) = differs.min_by_key(|(_, id)| **id)?;
         let there = theirs.get(token).map_or("which is missing there".to_owned(), |id| format!("which is {id} there"));
@@ -375,7 +362,10 @@ impl Tokenizer {
 
     /// Returns true if the token is a byte (`<0x41>`); a decoder joins consecutive ones.
     pub fn is_byte(&self, id: u32) -> bool {
-        self.inner.id_to_token(id).is_some_and(|token| token.len() == 6 && token.starts_with("<0x") && token.ends_with('>'))
+        self.inner
+            .vocabulary()
+            .id_to_token(id)
+            .is_some_and(|token| token.len() == 6 && token.starts_with("<0x") && token.ends_with('>'))
     }
 
     /// Returns true if decoding removes spaces before punctuation, so a token can change the text before it.
@@ -390,8 +380,8 @@ impl Tokenizer {
 }
 
 /// Returns the tokens that a tokenizer adds before a text.
-fn first_ids(inner: &tokenizers::Tokenizer) -> Vec<u32> {
-    let ids = |add| inner.encode_fast("a", add).map_or_else(|_| Vec::new(), |encoding| encoding.get_ids().to_vec());
+fn first_ids(inner: &ForeignTokenizer) -> Vec<u32> {
+    let ids = |add| inner.encode("a", add).unwrap_or_default();
     let (bare, around) = (ids(false), ids(true));
     let before = around.windows(bare.len().max(1)).position(|window| window == bare);
     around[..before.unwrap_or(0)].to_vec()
