@@ -13,19 +13,16 @@ pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 
 /// Returns the key that was probably meant by `key`; never a parent of `key`. The candidates, in order: a key that ends in `key`,
 /// a key under the same parent with a similar last part, the only key with the same last part, the most similar key.
-pub(crate) fn closest_key(key: &str, keys: &[String]) -> Option<String> {
+pub(crate) fn closest_key<'k>(key: &str, keys: &'k [String]) -> Option<String> {
     let is_parent = |k: &str| key.strip_prefix(k).is_some_and(|rest| rest.starts_with('.'));
     let (parent, last) = key.rsplit_once('.').unwrap_or(("", key));
-    let split = |k: &str| -> (String, String) {
-        let (parent, last) = k.rsplit_once('.').unwrap_or(("", k));
-        (parent.to_string(), last.to_string())
-    };
+    let split = |k: &'k str| k.rsplit_once('.').unwrap_or(("", k));
     let suffix = format!(".{key}");
     if let Some(found) = keys.iter().find(|k| k.ends_with(&suffix)) {
         return Some(found.clone());
     }
-    let siblings: Vec<String> = keys.iter().map(|k| split(k)).filter(|(p, _)| p == parent).map(|(_, l)| l).collect();
-    if let Some(found) = closest(last, siblings.iter().map(String::as_str)) {
+    let siblings = keys.iter().map(|k| split(k)).filter(|(p, _)| *p == parent).map(|(_, l)| l);
+    if let Some(found) = closest(last, siblings) {
         return Some(if parent.is_empty() { found.to_string() } else { format!("{parent}.{found}") });
     }
     let mut same_last = keys.iter().filter(|k| split(k).1 == last && !is_parent(k));
@@ -43,7 +40,13 @@ pub fn did_you_mean(found: Option<&str>) -> Option<String> {
 /// Returns the similarity of two names. The second measure is needed because Jaro-Winkler scores short unrelated names high; its
 /// offset lets long names with a few edits count as similar.
 fn similarity(a: &str, b: &str) -> f64 {
-    strsim::jaro_winkler(a, b).min(strsim::normalized_damerau_levenshtein(a, b) + 0.3)
+    let (short, long) = (a.len().min(b.len()) as f64, a.len().max(b.len()) as f64);
+    // An edit changes a length by one: of ASCII names, the second measure is at most the ratio of the lengths, and 0.3.
+    if a.is_ascii() && b.is_ascii() && short / long + 0.3 < ALIKE {
+        return 0.0;
+    }
+    let first = strsim::jaro_winkler(a, b);
+    if first < ALIKE { first } else { first.min(strsim::normalized_damerau_levenshtein(a, b) + 0.3) }
 }
 
 /// The use of `+` for a key that does not exist.
