@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use serde_json::Value;
 
 use burnish_config::schema::OnNonfinite;
-use burnish_util::fs::write_atomic;
+use burnish_util::no_follow;
 
 /// Writes the `rows` of a mini-batch to `<dir>/nonfinite/step_<step>.jsonl`, or to `step_<step>-2.jsonl` and so on if that file
 /// exists. Then follows `policy`.
@@ -21,7 +21,7 @@ pub fn report(policy: OnNonfinite, dir: &Path, step: u64, what: &str, rows: &[Va
     }
     let path = folder.join(name(n));
     let lines: String = rows.iter().map(|row| format!("{row}\n")).collect();
-    write_atomic(&path, lines.as_bytes())?;
+    no_follow::write(&path, lines.as_bytes())?;
     let message = format!("step {step}: {what} is not finite; its inputs are in {}", path.display());
     match policy {
         OnNonfinite::Error => bail!("{message}; trainer.on_nonfinite=skip would skip it"),

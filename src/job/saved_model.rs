@@ -111,7 +111,7 @@ impl SavedModel {
         if merged.is_dir() {
             return Ok(merged);
         }
-        let staged = AtomicDir::stage(&merged)?;
+        let staged = AtomicDir::stage_own(&merged)?;
         let form = WeightForm { dtype: Dtype::F32, name: "float32", shard: SHARD, base: None };
         write_weights(&self.part, staged.path(), &form)?;
         tracing::info!("{}: the adapter is merged into its base model, in {}", self.part.display(), merged.display());

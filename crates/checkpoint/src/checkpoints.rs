@@ -10,8 +10,9 @@ use anyhow::{Context, Result, bail};
 use super::folder::{BEST_FILE, STEP_PREFIX, TRACKER_FILE, step_of};
 use super::manifest::Manifest;
 use burnish_util::foreign;
-use burnish_util::fs::{AtomicDir, remove_dir, sweep, write_atomic};
+use burnish_util::fs::{AtomicDir, remove_dir, sweep};
 use burnish_util::lock::lock;
+use burnish_util::no_follow;
 
 /// Checkpoints of one training run (and of the earlier runs it resumed from) in one directory.
 #[derive(Debug)]
@@ -72,14 +73,14 @@ impl Checkpoints {
         let before = self.newest_first()?;
         let earlier = self.named_best();
         let save = || {
-            let staged = AtomicDir::stage(&target)?;
+            let staged = AtomicDir::stage_own(&target)?;
             write(staged.path())?;
-            let sequence = before.first().map_or(1, |newest| newest.manifest.sequence + 1);
+            let sequence = before.first().map_or(1, |newest| newest.manifest.next_sequence());
             Manifest::describe(staged.path(), step, sequence, alive)?.write(staged.path())?;
             staged.commit()?;
             self.release(step)?;
             self.name_best(best)?;
-            write_atomic(&self.dir.join(TRACKER_FILE), step.to_string().as_bytes())
+            no_follow::write(&self.dir.join(TRACKER_FILE), step.to_string().as_bytes())
         };
         save()
             .map_err(|error| match before.first().filter(|_| is_full(&error)) {
@@ -103,7 +104,7 @@ impl Checkpoints {
         let named = foreign::read_text(&path, foreign::WORD).ok();
         match best.map(|step| step.to_string()) {
             best if best == named => Ok(()),
-            Some(step) => write_atomic(&path, step.as_bytes()),
+            Some(step) => no_follow::write(&path, step.as_bytes()),
             None => fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display())),
         }
     }

@@ -8,7 +8,7 @@ use anyhow::Result;
 use super::checkpoints::Checkpoints;
 use super::folder::{BEST_FILE, KEPT_FILE};
 use burnish_util::foreign;
-use burnish_util::fs::write_atomic;
+use burnish_util::no_follow;
 
 impl Checkpoints {
     /// Starts to track `best` (or no best checkpoint) when a run is resumed. If [`BEST_FILE`] names another checkpoint, that one
@@ -47,6 +47,6 @@ impl Checkpoints {
 
     fn write_kept(&self, kept: &BTreeSet<u64>) -> Result<()> {
         let lines: String = kept.iter().map(|step| format!("{step}\n")).collect();
-        write_atomic(&self.dir.join(KEPT_FILE), lines.as_bytes())
+        no_follow::write(&self.dir.join(KEPT_FILE), lines.as_bytes())
     }
 }

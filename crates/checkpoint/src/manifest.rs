@@ -80,6 +80,12 @@ impl Manifest {
         Ok(manifest)
     }
 
+    /// Returns the counter of the next save in the directory. A foreign manifest may hold the largest counter; then the step
+    /// gives the order.
+    pub(super) fn next_sequence(&self) -> u64 {
+        self.sequence.saturating_add(1)
+    }
+
     /// Returns the size of all files together, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.files.iter().fold(0, |sum, file| sum.saturating_add(file.bytes))

@@ -1,5 +1,7 @@
 //! Score of a response: the weighted sum of several reward functions. Each function can abstain.
 
+use std::collections::HashSet;
+
 use super::rewards::Rewards;
 use super::score::{FunctionReward, ResponseScore, Score};
 use super::score_input::ScoreInput;
@@ -40,10 +42,13 @@ impl Rewards {
             });
             combined.pred = combined.pred.or(score.pred);
             combined.notes.extend(score.notes);
-            for (name, value) in score.extras {
-                let taken = combined.extra(&name).is_some();
-                combined.report(&if taken { format!("{}/{name}", reward.name) } else { name }, value);
-            }
+            // Names are unique within a score, so only those of earlier functions are taken.
+            let taken: HashSet<String> = combined.extras.iter().map(|(name, _)| name.clone()).collect();
+            let named = score.extras.into_iter().map(|(name, value)| {
+                let name = if taken.contains(&name) { format!("{}/{name}", reward.name) } else { name };
+                (name, value)
+            });
+            combined.report_all(named);
         }
         combined.score = sum.map(|sum| sum as f32);
         combined

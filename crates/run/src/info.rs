@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use burnish_util::foreign;
-use burnish_util::fs::{read_json, write_atomic};
+use burnish_util::fs::read_json;
+use burnish_util::no_follow;
 use burnish_util::platform::host_name;
 use burnish_util::secret::hide;
 use burnish_util::time::unix_time;
@@ -185,7 +186,7 @@ impl RunInfo {
     /// # Errors
     /// If the file cannot be written.
     pub fn write(&self, dir: &Path) -> Result<()> {
-        write_atomic(&dir.join(INFO), &serde_json::to_vec_pretty(&hidden(serde_json::to_value(self)?))?)
+        no_follow::write(&dir.join(INFO), &serde_json::to_vec_pretty(&hidden(serde_json::to_value(self)?))?)
     }
 
     /// Reads as much of the record in this folder as possible, even if the file is damaged.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 
-use burnish_util::foreign;
+use burnish_util::no_follow;
 use burnish_util::printable::printable;
 use burnish_util::secret::hide;
 
@@ -51,18 +51,17 @@ impl LogFile {
     }
 
     fn open_at(&self, path: &Path, is_resumed: bool) -> Result<()> {
-        foreign::is_there(path)?;
-        let open = || -> io::Result<File> {
-            let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+        let mut file = no_follow::open(path, OpenOptions::new().append(true).create(true))?;
+        let mut begin = || -> io::Result<()> {
             if !is_resumed {
                 file.set_len(0)?;
             }
             if let Place::Unknown(waiting) = &*self.lock() {
                 file.write_all(waiting)?;
             }
-            Ok(file)
+            Ok(())
         };
-        let file = open().with_context(|| format!("cannot write {}", path.display()))?;
+        begin().with_context(|| format!("cannot write {}", path.display()))?;
         *self.lock() = Place::File(file);
         Ok(())
     }

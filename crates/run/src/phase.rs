@@ -4,10 +4,11 @@
 use std::fs::{File, OpenOptions};
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use burnish_util::foreign;
+use burnish_util::no_follow;
 use burnish_util::platform::write_all_at;
 
 /// Name of the file in the run's folder.
@@ -42,9 +43,7 @@ const WIDTH: usize = 127;
 impl PhaseFile {
     pub(crate) fn create(dir: &Path) -> Result<Self> {
         let path = dir.join(PHASE);
-        foreign::is_there(&path)?;
-        let file = OpenOptions::new().write(true).create(true).truncate(true).open(&path);
-        Ok(Self(file.with_context(|| format!("cannot write {}", path.display()))?))
+        no_follow::open(&path, OpenOptions::new().write(true).create(true).truncate(true)).map(Self)
     }
 
     /// Overwrites the file; errors are ignored.

@@ -64,12 +64,12 @@ pub struct ConversationSample {
 pub(crate) struct SamplesFile(StepLog);
 
 impl SamplesFile {
-    /// Opens the file; see [`StepLog::open`].
+    /// Opens the file; see [`StepLog::open_own`].
     ///
     /// # Errors
     /// If the file cannot be opened or written.
     pub(crate) fn open(dir: &Path, resumed_step: Option<u64>) -> Result<Self> {
-        Ok(Self(StepLog::open(&dir.join(SAMPLES), resumed_step)?))
+        Ok(Self(StepLog::open_own(&dir.join(SAMPLES), resumed_step)?))
     }
 
     /// Adds the samples of a step.

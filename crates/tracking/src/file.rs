@@ -17,7 +17,12 @@ pub(super) const TRACKER: TrackerEntry = TrackerEntry {
           else <default_local_dir>/metrics.jsonl; every run writes it, named or not, since `trainer report` reads it; a fresh run starts \
                 a new file, a resumed run continues it; tables are in samples.jsonl of the run's folder",
     reads: &[],
-    open: |session| Ok(Box::new(MetricsFile(StepLog::open(&place(session), session.resumed_step)?))),
+    open: |session| {
+        let (path, resumed) = (place(session), session.resumed_step);
+        let is_own = path == session.dir.join(METRICS);
+        let log = if is_own { StepLog::open_own(&path, resumed) } else { StepLog::open(&path, resumed) };
+        Ok(Box::new(MetricsFile(log?)))
+    },
 };
 
 struct MetricsFile(StepLog);

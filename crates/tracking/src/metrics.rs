@@ -1,8 +1,14 @@
 //! Metrics of one step: named numbers, in the order in which they were first set.
 
-/// An ordered map from metric name to value. It is small (about a hundred names), so look-ups are linear.
+use std::collections::HashMap;
+
+/// An ordered map from metric name to value. It usually has about a hundred names; a reward function may add many more.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Metrics(Vec<(String, f64)>);
+pub struct Metrics {
+    values: Vec<(String, f64)>,
+    /// Index of each name in `values`.
+    places: HashMap<String, usize>,
+}
 
 impl Metrics {
     /// Creates an empty set of metrics.
@@ -13,30 +19,33 @@ impl Metrics {
     /// Sets a metric. An earlier value of the same name is replaced in place, as in verl's metrics dictionary.
     pub fn set(&mut self, name: impl Into<String>, value: f64) {
         let name = name.into();
-        match self.0.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, known)) => *known = value,
-            None => self.0.push((name, value)),
+        match self.places.get(&name) {
+            Some(place) => self.values[*place].1 = value,
+            None => {
+                self.places.insert(name.clone(), self.values.len());
+                self.values.push((name, value));
+            }
         }
     }
 
     /// Returns the value of a metric; `None` if it was never set.
     pub fn get(&self, name: &str) -> Option<f64> {
-        self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+        self.places.get(name).map(|place| self.values[*place].1)
     }
 
     /// Returns all metrics, in the order in which they were first set.
     pub fn iter(&self) -> impl Iterator<Item = (&str, f64)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), *value))
+        self.values.iter().map(|(name, value)| (name.as_str(), *value))
     }
 
     /// Returns true if no metric was set.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.values.is_empty()
     }
 
     /// Returns the number of metrics.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.values.len()
     }
 }
 
@@ -59,7 +68,7 @@ impl IntoIterator for Metrics {
     type IntoIter = std::vec::IntoIter<(String, f64)>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
+        self.values.into_iter()
     }
 }
 

@@ -11,7 +11,8 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::Progress;
-use burnish_util::fs::{read_json, write_atomic};
+use burnish_util::fs::read_json;
+use burnish_util::no_follow;
 
 /// A run, as its trackers see it.
 #[derive(Clone, Debug)]
@@ -76,7 +77,7 @@ impl TrackedRun {
         let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let mut memory = self.memory();
         memory.insert(purpose.to_owned(), value.to_owned());
-        write_atomic(&self.dir.join(MEMORY), &serde_json::to_vec_pretty(&memory)?)
+        no_follow::write(&self.dir.join(MEMORY), &serde_json::to_vec_pretty(&memory)?)
     }
 
     fn memory(&self) -> BTreeMap<String, String> {

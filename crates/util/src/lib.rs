@@ -12,7 +12,9 @@ pub mod shown;
 pub mod strftime;
 
 pub use bounds::{contained, interrupt, limited_memory, machine, sizes};
-pub use files::{cache, content, copy, data_format, foreign, fs, json_number, jsonl, lock, model_below, output, path_text};
+pub use files::{
+    cache, content, copy, data_format, foreign, fs, json_number, jsonl, lock, model_below, no_follow, output, path_text,
+};
 pub use python::{
     exact_json, json as python_json, literal as python_literal, number as python_number, object as python_object,
     tagged as python_tagged, text as python_text, value as python_value,

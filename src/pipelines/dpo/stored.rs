@@ -14,8 +14,7 @@ use super::example::PreferenceExample;
 use crate::pipelines::stored_numbers::{CHECKSUM, LOG_PROBS, checksum};
 use burnish_distributed::Ranks;
 use burnish_model::CausalLm;
-use burnish_util::foreign;
-use burnish_util::fs::write_atomic;
+use burnish_util::{foreign, no_follow};
 
 /// The name of the file in the folder of a run.
 pub(super) const FILE: &str = "reference_log_probs.safetensors";
@@ -101,7 +100,7 @@ impl StoredLogProbs {
         tracing::info!("computing the reference's log-probabilities of {answers} responses, for {}", path.display());
         let (train, val) = compute();
         let stored = Self { train, val };
-        ranks.first(|| stored.write(&path, key))?;
+        ranks.first(|| no_follow::write(&path, &stored.to_bytes(key)?))?;
         Ok(stored)
     }
 
@@ -164,11 +163,11 @@ impl StoredLogProbs {
         Ok(Self { train: column("train", key.train)?, val: column("val", key.val)? })
     }
 
-    fn write(&self, path: &Path, key: &Key) -> Result<()> {
+    fn to_bytes(&self, key: &Key) -> Result<Vec<u8>> {
         let bytes = [&self.train, &self.val].map(|column| column.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>());
         let view = |i: usize, count: usize| TensorView::new(Dtype::F32, vec![count], &bytes[i]);
         let tensors = [("train", view(0, self.train.len())?), ("val", view(1, self.val.len())?)];
         let checksum = checksum(bytes.iter().map(Vec::as_slice));
-        write_atomic(path, &serialize(tensors, Some(key.metadata(checksum)))?)
+        Ok(serialize(tensors, Some(key.metadata(checksum)))?)
     }
 }

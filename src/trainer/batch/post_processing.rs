@@ -87,6 +87,6 @@ pub(crate) fn process(function: &PythonPostProcessing, batch: &mut Batch, at: &C
 
 /// Returns the additional values that reward functions report.
 fn numbers<'a>(batch: &'a Batch, kept: &[usize]) -> BTreeMap<&'a str, Vec<Option<f64>>> {
-    let names = batch.extra_names().into_iter();
-    names.map(|name| (name, kept.iter().map(|&i| batch.scores[i].extra(name)).collect())).collect()
+    let extras = batch.extras().into_iter();
+    extras.map(|(name, values)| (name, kept.iter().map(|&i| values[i]).collect())).collect()
 }

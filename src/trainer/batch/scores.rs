@@ -1,5 +1,7 @@
 //! The scores of a batch, by name and by function.
 
+use std::collections::HashMap;
+
 use super::Batch;
 use burnish_algorithm::advantage::Component;
 use burnish_reward::FunctionReward;
@@ -34,20 +36,20 @@ impl Batch {
         first.iter().enumerate().map(component).collect()
     }
 
-    /// Returns the names of the values logged with some score, in order of appearance.
-    pub(crate) fn extra_names(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = Vec::new();
-        for (name, _) in self.scores.iter().flat_map(|score| &score.extras) {
-            if !names.contains(&name.as_str()) {
-                names.push(name);
+    /// Returns the values logged with the scores: each name, in order of appearance, and its value for each trajectory; `None`
+    /// for a trajectory without it.
+    pub(crate) fn extras(&self) -> Vec<(&str, Vec<Option<f64>>)> {
+        let (mut all, mut places) = (Vec::new(), HashMap::new());
+        for (i, score) in self.scores.iter().enumerate() {
+            for (name, value) in &score.extras {
+                let place = *places.entry(name.as_str()).or_insert_with(|| {
+                    all.push((name.as_str(), vec![None; self.scores.len()]));
+                    all.len() - 1
+                });
+                all[place].1[i] = Some(*value);
             }
         }
-        names
-    }
-
-    /// Returns for each trajectory the value of this name logged with its score; `None` if it has none.
-    pub fn extra(&self, name: &str) -> Vec<Option<f64>> {
-        self.scores.iter().map(|score| score.extra(name)).collect()
+        all
     }
 
     /// Returns for each trajectory the value of this name: its score, a reward function's, or one that a scorer reports; `None`
@@ -59,7 +61,7 @@ impl Batch {
         if let Some(component) = self.components().into_iter().find(|component| component.name == name) {
             return Some(component.values);
         }
-        let values = self.extra(name);
+        let values: Vec<Option<f64>> = self.scores.iter().map(|score| score.extra(name)).collect();
         match name {
             "acc" => Some(values.into_iter().zip(self.trajectory_scores()).map(|(acc, score)| acc.or(score)).collect()),
             _ => values.iter().any(Option::is_some).then_some(values),
@@ -69,7 +71,7 @@ impl Batch {
     /// Returns the names that [`Self::number`] knows.
     pub(crate) fn number_names(&self) -> Vec<&str> {
         let components = self.scores.iter().take(1).flat_map(|score| &score.components).map(|component| component.name.as_str());
-        let extras = self.extra_names().into_iter().filter(|name| *name != "acc");
+        let extras = self.extras().into_iter().map(|(name, _)| name).filter(|name| *name != "acc");
         [SCORE[0], "acc"].into_iter().chain(components).chain(extras).collect()
     }
 }

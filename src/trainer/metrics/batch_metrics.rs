@@ -57,7 +57,6 @@ pub(crate) fn of_batch(batch: &Batch, data: &DataConfig, metrics: &mut Metrics) 
     let truncated = (0..batch.len()).filter(|&i| batch.truncated(i)).count();
     metrics.set("response/truncated_ratio", truncated as f64 / batch.len() as f64);
     let components = batch.components();
-    let extras = batch.extra_names().into_iter().map(|name| (name, batch.extra(name)));
     let several = components.iter().filter(|_| components.len() > 1).map(|c| (c.name.as_str(), c.values.clone()));
     for (name, values) in several.clone() {
         let values: Vec<f64> = values.into_iter().flatten().collect();
@@ -65,7 +64,7 @@ pub(crate) fn of_batch(batch: &Batch, data: &DataConfig, metrics: &mut Metrics) 
             metrics.set(format!("reward/{name}/std"), variance(&values).sqrt());
         }
     }
-    for (name, values) in extras.chain(several) {
+    for (name, values) in batch.extras().into_iter().chain(several) {
         let values: Vec<f64> = values.into_iter().flatten().collect();
         if !values.is_empty() {
             metrics.set(format!("reward/{name}/mean"), values.iter().sum::<f64>() / values.len() as f64);

@@ -17,8 +17,8 @@ use burnish_reward::{ResponseScore, completion};
 use burnish_rollout::Finish;
 use burnish_run::{ConversationSample, Sample};
 use burnish_tracking::{Cell, StepTable};
-use burnish_util::fs::write_atomic;
 use burnish_util::json_number;
+use burnish_util::no_follow;
 use burnish_util::python_tagged::plain;
 use burnish_util::rng::Stream;
 
@@ -107,7 +107,7 @@ pub fn dump(batch: &Batch, folder: Option<&Location>, step: u64) -> Result<()> {
 
 /// Writes JSON lines to verl's `<folder>/<step>.jsonl`.
 pub(super) fn write_generations(folder: &Path, step: u64, lines: &str) -> Result<()> {
-    write_atomic(&folder.join(format!("{step}.jsonl")), lines.as_bytes())
+    no_follow::write(&folder.join(format!("{step}.jsonl")), lines.as_bytes())
 }
 
 /// Returns verl's JSON lines: one object per trajectory with input, output, gts, score, step, the found answer (pred) and the

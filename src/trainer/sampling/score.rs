@@ -100,9 +100,8 @@ impl SamplingSide {
             // + 0 turns −0 into 0.
             score.score = shaped.map(|shaped| shaped as f32 + 0.0);
             let own = numbers.iter().filter_map(|(name, values)| Some((name.clone(), values[i]?))).collect();
-            for (name, value) in std::mem::replace(&mut score.extras, own) {
-                score.report(&name, value);
-            }
+            let reported = std::mem::replace(&mut score.extras, own);
+            score.report_all(reported);
         }
     }
 }

@@ -76,8 +76,7 @@ impl SamplingSide {
 
 /// Returns the score and the other values of each prompt's samples, and their answers.
 fn groups_of(batch: &Batch, n: usize) -> Vec<SampleGroup> {
-    let extras = batch.extra_names().into_iter().map(|name| (name, batch.extra(name)));
-    let variables = std::iter::once(("reward", batch.trajectory_scores())).chain(extras);
+    let variables = std::iter::once(("reward", batch.trajectory_scores())).chain(batch.extras());
     let mut groups = Vec::new();
     for (variable, values) in variables {
         for (place, prompt) in batch.prompts.iter().enumerate() {

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 
 use super::entry::Entry;
 use burnish_util::crc::IEEE;
-use burnish_util::fs::write_atomic;
+use burnish_util::no_follow;
 
 /// The interval of syncs: entries of this time may be lost if the machine (not the process) goes down.
 const SYNC: Duration = Duration::from_secs(1);
@@ -35,8 +35,8 @@ impl EntryFile {
         for entry in entries {
             bytes.extend(framed(entry)?);
         }
-        write_atomic(path, &bytes)?;
-        let file = OpenOptions::new().append(true).open(path).with_context(|| format!("cannot open {}", path.display()))?;
+        no_follow::write(path, &bytes)?;
+        let file = no_follow::open(path, OpenOptions::new().append(true))?;
         Ok(Self { path: path.to_owned(), file, synced: Instant::now() })
     }
 

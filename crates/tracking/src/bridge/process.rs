@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use burnish_util::platform;
+use burnish_util::{no_follow, platform};
 
 const CODE: &str = include_str!("bridge.py");
 
@@ -25,8 +25,7 @@ impl BridgeProcess {
     /// Starts the process in a separate process group, so that Ctrl-C does not end it before the trainer. Its output is appended
     /// to `log`.
     pub(super) fn spawn(name: &'static str, python: &str, log: &Path) -> Result<Self> {
-        let printed = OpenOptions::new().create(true).append(true).open(log);
-        let printed = printed.with_context(|| format!("cannot write to {}", log.display()))?;
+        let printed = no_follow::open(log, OpenOptions::new().create(true).append(true))?;
         let mut command = Command::new(python);
         command.args(["-u", "-c", CODE]);
         platform::lead_group(&mut command);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::super::Ending;
-use burnish_util::platform;
+use burnish_util::{no_follow, platform};
 
 const SLICE: Duration = Duration::from_millis(20);
 /// Time after which a message reports the wait for the upload.
@@ -109,9 +109,9 @@ impl Drop for LiveUpload {
     }
 }
 
-fn open_log(path: &Path) -> std::io::Result<File> {
+fn open_log(path: &Path) -> Result<File> {
     path.parent().map_or(Ok(()), fs::create_dir_all)?;
-    OpenOptions::new().create(true).append(true).open(path)
+    no_follow::open(path, OpenOptions::new().create(true).append(true))
 }
 
 fn guard(child: &Child) -> Result<Child> {

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 
 use burnish_util::crc::IEEE;
+use burnish_util::no_follow;
 
 const HEADER: &[u8] = b":W&B\xE1\xBE\0";
 const BLOCK: usize = 1 << 15;
@@ -35,22 +36,15 @@ pub(super) struct Log {
 impl Log {
     /// Starts an empty log.
     pub(super) fn create(path: &Path) -> Result<Self> {
-        let create = || -> std::io::Result<File> {
-            File::create(path)?.write_all(HEADER)?;
-            OpenOptions::new().append(true).open(path)
-        };
-        let file = create().with_context(|| format!("cannot create {}", path.display()))?;
+        no_follow::write(path, HEADER)?;
+        let file = no_follow::open(path, OpenOptions::new().append(true))?;
         Ok(Self { path: path.to_path_buf(), file: file.into(), end: HEADER.len(), torn: false })
     }
 
     /// Continues a log after its first `end` bytes, where a record ends. The rest of the file is cut off.
     pub(super) fn resume(path: &Path, end: usize) -> Result<Self> {
-        let open = || -> std::io::Result<File> {
-            let file = OpenOptions::new().append(true).open(path)?;
-            file.set_len(end as u64)?;
-            Ok(file)
-        };
-        let file = open().with_context(|| format!("cannot continue {}", path.display()))?;
+        let file = no_follow::open(path, OpenOptions::new().append(true))?;
+        file.set_len(end as u64).with_context(|| format!("cannot continue {}", path.display()))?;
         Ok(Self { path: path.to_path_buf(), file: file.into(), end, torn: false })
     }
 

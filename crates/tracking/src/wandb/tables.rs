@@ -1,13 +1,13 @@
 //! Tables in the client's form: a JSON file among the run's media, and a row of history that refers to it.
 
-use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::super::{Cell, StepTable};
 use super::records;
 use burnish_util::crc::IEEE;
+use burnish_util::no_follow;
 use burnish_util::protobuf::ProtobufMessage;
 
 /// Writes the file of a table below `files`, and returns its path relative to `files` and its size. Equal tables of a step have
@@ -17,11 +17,7 @@ pub(super) fn write(files: &Path, step: u64, table: &StepTable) -> Result<(Strin
     // The client's file names end in a hash too, because a file that was uploaded under a name never changes.
     let path = format!("media/table/{}_{step}_{:08x}.table.json", table.name.replace('/', "_"), IEEE.of(text.as_bytes()));
     let place = files.join(&path);
-    let write = || -> std::io::Result<()> {
-        place.parent().map_or(Ok(()), fs::create_dir_all)?;
-        fs::write(&place, &text)
-    };
-    write().with_context(|| format!("cannot write {}", place.display()))?;
+    no_follow::write(&place, text.as_bytes())?;
     Ok((path, text.len()))
 }
 

@@ -29,7 +29,7 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     write().with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn replace(path: &Path, existing: Option<&Metadata>, bytes: &[u8]) -> Result<()> {
+pub(super) fn replace(path: &Path, existing: Option<&Metadata>, bytes: &[u8]) -> Result<()> {
     let staging = sibling(path, STAGED)?;
     let write = || -> io::Result<()> {
         fs::create_dir_all(parent(path))?;
@@ -127,18 +127,26 @@ impl AtomicDir {
     /// # Errors
     /// If the target exists and is not a directory, or the file system refuses.
     pub fn stage(target: &Path) -> Result<Self> {
-        let create = || -> Result<Self> {
-            let target = end_of_links(target)?;
-            let existing = target.symlink_metadata();
-            if existing.is_ok_and(|existing| !existing.is_dir()) {
-                bail!("it exists and is not a folder");
-            }
-            let staging = sibling(&target, STAGED)?;
-            remove(&staging)?;
-            fs::create_dir_all(&staging)?;
-            Ok(Self { staging, target })
-        };
-        create().with_context(|| format!("cannot create {}", target.display()))
+        end_of_links(target).map_err(anyhow::Error::from).and_then(|end| Self::stage_at(&end)).with_context(cannot_create(target))
+    }
+
+    /// Starts an empty directory that will become `target`, in place of a link there.
+    ///
+    /// # Errors
+    /// The errors of [`stage`](Self::stage).
+    pub fn stage_own(target: &Path) -> Result<Self> {
+        Self::stage_at(target).with_context(cannot_create(target))
+    }
+
+    fn stage_at(target: &Path) -> Result<Self> {
+        let existing = target.symlink_metadata();
+        if existing.is_ok_and(|existing| !existing.is_dir() && !existing.is_symlink()) {
+            bail!("it exists and is not a folder");
+        }
+        let staging = sibling(target, STAGED)?;
+        remove(&staging)?;
+        fs::create_dir_all(&staging)?;
+        Ok(Self { staging, target: target.to_path_buf() })
     }
 
     /// Returns the directory to write the contents to until they are committed.
@@ -247,6 +255,10 @@ pub fn files_under(dir: &Path) -> io::Result<Vec<PathBuf>> {
     }
     files.sort();
     Ok(files)
+}
+
+fn cannot_create(path: &Path) -> impl Fn() -> String {
+    move || format!("cannot create {}", path.display())
 }
 
 fn parent(path: &Path) -> &Path {

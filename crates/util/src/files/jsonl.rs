@@ -1,13 +1,14 @@
 //! An append-only JSON-lines file with one object per step. A resumed run continues the file as if it had never stopped.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
 use super::fs::write_atomic;
+use super::no_follow;
 use super::output::OutputTarget;
 
 /// Appends one line per call, each an object with an integer `step`.
@@ -37,12 +38,20 @@ impl StepLog {
             let file = stream.open().with_context(cannot)?;
             return Ok(Self { path: path.to_path_buf(), file, length: None, waiting: String::new() });
         }
-        let earlier = match resumed_step {
-            Some(step) => rows_until(path, step)?,
-            None => String::new(),
-        };
+        let earlier = kept_rows(path, resumed_step)?;
         write_atomic(path, earlier.as_bytes())?;
         let file = OpenOptions::new().append(true).open(path).with_context(cannot)?;
+        Ok(Self { path: path.to_path_buf(), file, length: Some(earlier.len() as u64), waiting: String::new() })
+    }
+
+    /// Opens a file whose name the program chooses, like [`Self::open`]. A file takes the place of a link or a pipe.
+    ///
+    /// # Errors
+    /// If the file cannot be read or written.
+    pub fn open_own(path: &Path, resumed_step: Option<u64>) -> Result<Self> {
+        let earlier = kept_rows(path, resumed_step)?;
+        no_follow::write(path, earlier.as_bytes())?;
+        let file = no_follow::open(path, OpenOptions::new().append(true))?;
         Ok(Self { path: path.to_path_buf(), file, length: Some(earlier.len() as u64), waiting: String::new() })
     }
 
@@ -91,13 +100,18 @@ pub fn lines(path: &Path) -> impl Iterator<Item = String> {
         .map(|line| String::from_utf8_lossy(&line).into_owned())
 }
 
-/// Returns the complete lines of `path` with a step up to `last`; no lines if the file is missing.
+/// Returns the rows that a resumed run keeps; none for a fresh run.
+fn kept_rows(path: &Path, resumed_step: Option<u64>) -> Result<String> {
+    resumed_step.map_or(Ok(String::new()), |step| rows_until(path, step))
+}
+
+/// Returns the complete lines of `path` with a step up to `last`; no lines if it is not a regular file.
 fn rows_until(path: &Path, last: u64) -> Result<String> {
-    let bytes = match fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
-        Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
-    };
+    // Reading a pipe may block forever, and links may form a cycle.
+    if !fs::metadata(path).is_ok_and(|existing| existing.is_file()) {
+        return Ok(String::new());
+    }
+    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let text = String::from_utf8_lossy(&bytes);
     let mut earlier = String::with_capacity(text.len());
     for (number, line) in text.split_inclusive('\n').enumerate() {

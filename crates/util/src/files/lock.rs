@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::foreign;
+use super::{foreign, no_follow};
 use crate::platform::process_name;
 
 const FILE: &str = ".lock";
@@ -25,9 +25,8 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// If another process holds the lock, or the folder cannot be written.
 pub fn lock(dir: &Path) -> Result<Option<File>> {
     let path = dir.join(FILE);
-    foreign::is_there(&path)?;
     let cannot = || format!("cannot write {}", path.display());
-    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).with_context(cannot)?;
+    let mut file = no_follow::open(&path, OpenOptions::new().read(true).write(true).create(true).truncate(false))?;
     let attempts = (1..TRIES).map(|_| file.try_lock()).find(|attempt| {
         let held = matches!(attempt, Err(TryLockError::WouldBlock));
         if held {

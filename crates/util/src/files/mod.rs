@@ -10,5 +10,6 @@ pub mod json_number;
 pub mod jsonl;
 pub mod lock;
 pub mod model_below;
+pub mod no_follow;
 pub mod output;
 pub mod path_text;

@@ -1,10 +1,10 @@
 //! Functions that Linux, macOS and other Unix systems share.
 
 use std::ffi::{OsStr, OsString, c_int};
-use std::fs::{DirBuilder, File, FileType, Metadata};
+use std::fs::{DirBuilder, File, FileType, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{DirBuilderExt, FileExt, FileTypeExt, MetadataExt, PermissionsExt, fchown};
+use std::os::unix::fs::{DirBuilderExt, FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -170,6 +170,11 @@ pub(crate) fn open_pipe(path: &Path) -> io::Result<Option<File>> {
             Ok(Some(pipe.into()))
         }
     }
+}
+
+/// Makes an open fail if the path is a link.
+pub(crate) fn without_links(options: &mut OpenOptions) {
+    options.custom_flags(OFlags::NOFOLLOW.bits() as c_int);
 }
 
 /// Returns the file behind one of this process's own streams.

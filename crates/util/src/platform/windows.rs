@@ -99,6 +99,12 @@ pub(crate) fn open_pipe(path: &Path) -> io::Result<Option<File>> {
     OpenOptions::new().write(true).open(path).map(Some)
 }
 
+/// Makes an open of a link open the link itself, which cannot be written to.
+pub(crate) fn without_links(options: &mut OpenOptions) {
+    const FILE_FLAG_OPEN_REPARSE_POINT: u32 = 0x0020_0000;
+    std::os::windows::fs::OpenOptionsExt::custom_flags(options, FILE_FLAG_OPEN_REPARSE_POINT);
+}
+
 /// Returns the file behind one of this process's own streams.
 pub(crate) fn file_of(stream: impl AsHandle) -> io::Result<File> {
     stream.as_handle().try_clone_to_owned().map(File::from)
