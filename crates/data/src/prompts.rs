@@ -10,7 +10,7 @@ use crate::files::agent_rows::{AGENT_NAME, AgentRows};
 use crate::files::alpaca;
 use crate::files::ground_truth::GroundTruthKey;
 use crate::files::missing_columns::with_remedies;
-use crate::files::row_selection::RowSelection;
+use crate::files::row_selection::{RowSelection, TooLongError};
 use crate::files::rows::{EVERY_COLUMN, FileRows, MEDIA_COLUMNS, Row};
 use crate::files::unread_columns::name_unread;
 use crate::prompt_text::{PromptForm, PromptText};
@@ -103,6 +103,26 @@ pub struct PromptOptions {
     pub reading: RowSelection,
 }
 
+/// Number of tokens above the limit that ends the reading at once.
+const FAR_TOO_LONG: usize = 10_000;
+
+impl PromptOptions {
+    /// Refuses a prompt far above the limit before other rows are read. Large schemas of tools make every prompt so long, and take
+    /// much time in each.
+    fn refuse_far_too_long(&self, prompt: &Prompt) -> Result<()> {
+        let (tokens, max) = (prompt.ids.len(), self.max_prompt_length);
+        let is_refused = self.truncation == Truncation::Error && !self.filter_overlong_prompts;
+        if !is_refused || tokens <= max.saturating_add(FAR_TOO_LONG) {
+            return Ok(());
+        }
+        let tools = if prompt.agent.is_empty() { "" } else { ", with the schemas of its tools" };
+        bail!(TooLongError(format!(
+            "the prompt has {tokens} tokens{tools}, more than data.max_prompt_length={max}; raise data.max_prompt_length, offer fewer \
+             tools, or leave such prompts out with data.filter_overlong_prompts=true"
+        )));
+    }
+}
+
 /// The parts of a row that the rewards read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RowNeeds {
@@ -141,8 +161,11 @@ pub fn load_prompts(files: &[PathBuf], tokenizer: &Tokenizer, options: &PromptOp
     let rows = options.reading.apply(rows);
     let total = rows.chosen();
     let (of, with) = (PromptOptions { ground_truth: truth.clone(), ..options.clone() }, tokenizer.clone());
-    let (mut prompts, malformed) =
-        rows.each_or(options.reading.on_malformed, move |index, row| read_prompt(&row, index, &with, &of))?;
+    let (mut prompts, malformed) = rows.each_or(options.reading.on_malformed, move |index, row| {
+        let prompt = read_prompt(&row, index, &with, &of)?;
+        of.refuse_far_too_long(&prompt)?;
+        Ok(prompt)
+    })?;
     malformed.report("prompts", total)?;
     warn_of_ends(tokenizer, prompts.iter().filter(|prompt| !prompt.conversational).map(|prompt| prompt.ids.as_slice()));
 

@@ -12,6 +12,7 @@ use anyhow::{Context, Result};
 
 use super::listing::{Listing, RemoteFile, is_hex};
 use super::name::HubName;
+use burnish_util::copy::copy_file;
 use burnish_util::foreign;
 use burnish_util::fs::{files_under, write_atomic};
 use burnish_util::platform::symlink;
@@ -132,7 +133,7 @@ impl CachedRepo {
             match symlink(format!("{above}blobs/{}", file.checksum.digits()), &at) {
                 // Another process made the link first.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-                Err(_) => fs::copy(self.content(file), &at).map(|_| ()),
+                Err(_) => copy_file(&self.content(file), &at),
                 Ok(()) => Ok(()),
             }
         };

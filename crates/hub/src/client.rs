@@ -1,5 +1,6 @@
 //! Read requests to the Hub. This client follows redirects itself, so that only the endpoint gets the token.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -16,6 +17,8 @@ const MAX_REDIRECTS: usize = 10;
 const WAIT: Duration = Duration::from_millis(500);
 /// The longest accepted `Retry-After`.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// The longest total of these waits in a process; the Hub's limits are for 5 minutes.
+const MOST_WAITED: Duration = Duration::from_secs(600);
 /// The byte limit of a reply that an error quotes.
 const QUOTED: u64 = 300;
 
@@ -24,6 +27,8 @@ pub(crate) struct HubClient {
     pub environment: Environment,
     agent: Agent,
     authorization: Option<HeaderValue>,
+    /// Seconds waited so far because the server asked for it.
+    waited: AtomicU64,
 }
 
 impl HubClient {
@@ -36,7 +41,7 @@ impl HubClient {
         if authorization.is_some() && environment.is_unencrypted() {
             tracing::warn!("HF_ENDPOINT is not an https:// address: others on the network can read the token");
         }
-        Ok(Self { agent: environment.agent(), authorization, environment })
+        Ok(Self { agent: environment.agent(), authorization, environment, waited: AtomicU64::new(0) })
     }
 
     /// Requests an address of the Hub, from byte `from` on. The response has the status 200, 206 or 416.
@@ -116,7 +121,16 @@ impl HubClient {
             (408 | 429 | 500.., _) => {
                 let retry_after = headers.get(RETRY_AFTER).and_then(|after| after.to_str().ok()?.trim().parse().ok());
                 let wait = retry_after.map(Duration::from_secs).unwrap_or_default().min(LONGEST_WAIT);
-                thread::sleep(wait);
+                let waited = self.waited.fetch_add(wait.as_secs(), Ordering::Relaxed);
+                if waited + wait.as_secs() > MOST_WAITED.as_secs() {
+                    let message =
+                        format!("{endpoint} replies with status {status} again, after waits of {waited} s that it asked for");
+                    return HubError::permanent(message, "try again later");
+                }
+                if !wait.is_zero() {
+                    tracing::info!("{endpoint} replies with status {status}; waiting {} s", wait.as_secs());
+                    thread::sleep(wait);
+                }
                 let limit =
                     if status == 429 && self.authorization.is_none() { "; with HF_TOKEN its limit is higher" } else { "" };
                 HubError::transient(format!("{endpoint} replies with status {status}{limit}"))
@@ -147,10 +161,10 @@ pub(crate) fn retrying<T>(
             Ok(done) => return Ok(done),
             Err(error) => error,
         };
-        failed = if progress { 1 } else { failed + 1 };
+        failed = if progress && error.kind != HubErrorKind::Slow { 1 } else { failed + 1 };
         let again = match error.kind {
             HubErrorKind::Permanent => false,
-            HubErrorKind::Transient => true,
+            HubErrorKind::Transient | HubErrorKind::Slow => true,
             HubErrorKind::Unreachable => waits,
         };
         if !again || failed >= times {

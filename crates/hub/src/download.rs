@@ -13,9 +13,10 @@ use ureq::http::header::CONTENT_RANGE;
 
 use super::cache::CachedRepo;
 use super::client::{HubClient, retrying};
-use super::error::HubError;
+use super::error::{HubError, HubErrorKind};
 use super::listing::{Checksum, RemoteFile, content_path};
 use super::name::HubName;
+use super::paced::{Paced, is_too_slow};
 use super::progress::{DownloadProgress, size};
 use burnish_util::foreign;
 
@@ -48,10 +49,13 @@ pub(crate) fn download(
     let address = client.environment.url(&content_path(name, commit, path));
     fs::create_dir_all(content.parent().unwrap_or(&content)).with_context(|| format!("cannot write {}", content.display()))?;
     for wrong in 1.. {
+        // A server that always sends the same bytes makes no progress.
+        let mut longest = length(&part)?;
         retrying(ATTEMPTS, true, |progress| {
-            let before = length(&part)?;
             let received = receive(client, name, &address, file, &part, bar);
-            *progress = length(&part)? > before;
+            let now = length(&part)?;
+            *progress = now > longest;
+            longest = longest.max(now);
             received
         })?;
         let found = checksum(&part, &file.checksum)?;
@@ -131,12 +135,16 @@ fn append(
             return Err(HubError::transient(format!("{address} cannot be resumed; it is read from its beginning")));
         }
     }
-    let mut body = response.into_body().into_with_config().limit(u64::MAX).reader();
+    let mut body = Paced::new(response.into_body().into_with_config().limit(u64::MAX).reader());
     let mut buffer = vec![0; BUFFER];
     loop {
         let read = match body.read(&mut buffer) {
             Ok(read) => read,
-            Err(error) => return Err(HubError::transient(format!("{address} broke off after {}: {error}", size(*received)))),
+            Err(error) => {
+                let kind = if is_too_slow(&error) { HubErrorKind::Slow } else { HubErrorKind::Transient };
+                let message = format!("{address} broke off after {}: {error}", size(*received));
+                return Err(HubError { kind, ..HubError::transient(message) });
+            }
         };
         if read == 0 {
             break;

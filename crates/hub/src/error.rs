@@ -24,6 +24,8 @@ pub enum HubErrorKind {
     Permanent,
     /// Another attempt may succeed: an overloaded server, a broken connection.
     Transient,
+    /// The reply came too slowly. Another attempt may succeed, but the bytes do not count as progress.
+    Slow,
     /// The server does not reply, or this process may not ask it.
     Unreachable,
 }

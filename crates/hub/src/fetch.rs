@@ -18,6 +18,7 @@ use super::listing::{Checksum, Listing, RemoteFile};
 use super::model_files::{self, ChosenModel, INDEX, ModelParts};
 use super::name::{HubName, RepoKind};
 use super::progress::{DownloadProgress, size};
+use burnish_util::excerpt::beginning;
 use burnish_util::foreign;
 use burnish_util::platform::free_space;
 
@@ -227,7 +228,7 @@ impl Hub {
             self.check_online(name, &format!("its {first} is not in the cache"))?;
             let environment = &self.client.environment;
             let bytes: u64 = absent.iter().map(|(_, file)| file.size).sum();
-            let license = snapshot.listing.license.as_deref().unwrap_or("not stated");
+            let license = beginning(snapshot.listing.license.as_deref().unwrap_or("not stated"));
             let files = if absent.len() == 1 { "1 file".to_owned() } else { format!("{} files", absent.len()) };
             tracing::info!(
                 "downloading {name}: {files}, {}, licence: {license}; from {} to {}",

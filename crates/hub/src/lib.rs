@@ -18,6 +18,7 @@ mod fetch;
 mod listing;
 mod model_files;
 mod name;
+mod paced;
 mod progress;
 mod upload;
 mod upload_objects;

@@ -1,6 +1,7 @@
 //! The files of a repository at a commit, with sizes and checksums: the Hub's list, and its copy in the cache.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,6 +9,7 @@ use serde_json::Value;
 use super::client::{HubClient, retrying};
 use super::error::HubError;
 use super::name::{HubName, RepoKind};
+use super::paced::Paced;
 use burnish_util::foreign::is_inside;
 
 /// The largest size of a listing, in bytes.
@@ -98,9 +100,11 @@ impl Listing {
         let path = format!("/api/{}/revision/{}?blobs=true", api_path(name), revision.replace('/', "%2F"));
         let address = client.environment.url(&path);
         let text = retrying(ATTEMPTS, false, |_| {
-            let mut response = client.get(name, &address, 0)?;
-            let body = response.body_mut().with_config().limit(MAX_BYTES).read_to_vec();
-            body.map_err(|error| HubError::transient(format!("the reply to {address} broke off: {error}")))
+            let body = client.get(name, &address, 0)?.into_body().into_with_config().limit(MAX_BYTES).reader();
+            let (mut text, mut body) = (Vec::new(), Paced::new(body));
+            let read = body.read_to_end(&mut text);
+            read.map_err(|error| HubError::transient(format!("the reply to {address} broke off: {error}")))?;
+            Ok(text)
         })?;
         Self::parse(&text).map_err(|why| {
             let help = if client.environment.url("") == super::environment::HUB {

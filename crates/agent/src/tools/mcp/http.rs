@@ -52,9 +52,10 @@ impl StreamableHttp {
         [(SESSION, session), (VERSION, version)].into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
 
-    /// Sends a message without a reply. The next request reports errors.
-    fn send(&self, message: &Value) {
-        if let Err(why) = self.site.post(&self.site.url, message, &self.headers(), Instant::now() + SIDE_TIMEOUT) {
+    /// Sends a message without a reply, in a short time that ends at `end`. The next request reports errors.
+    fn send(&self, message: &Value, end: Instant) {
+        let end = end.min(Instant::now() + SIDE_TIMEOUT);
+        if let Err(why) = self.site.post(&self.site.url, message, &self.headers(), end) {
             tracing::debug!("a message to {} was lost: it {}", self.site.url, why.words(SIDE_TIMEOUT.as_secs_f64()));
         }
     }
@@ -76,7 +77,7 @@ impl StreamableHttp {
             return self.reply_from_stream(id, response, end);
         }
         let messages = incoming(&body(response)?);
-        let found = messages.into_iter().flatten().find_map(|message| self.take(id, message));
+        let found = messages.into_iter().flatten().find_map(|message| self.take(id, message, end));
         found.unwrap_or_else(|| Err(McpError::Refused("the reply does not follow the protocol".to_owned())))
     }
 
@@ -88,9 +89,11 @@ impl StreamableHttp {
             let broken = loop {
                 match events.read() {
                     Ok(None) => break None,
+                    // Events that have already arrived are read without a look at the clock.
+                    Ok(Some(_)) if Instant::now() >= end => return Err(McpError::Late),
                     Ok(Some(event)) => {
                         for message in incoming(event.data.as_bytes()).into_iter().flatten() {
-                            if let Some(answer) = self.take(id, message) {
+                            if let Some(answer) = self.take(id, message, end) {
                                 return answer;
                             }
                         }
@@ -119,11 +122,11 @@ impl StreamableHttp {
     }
 
     /// Handles a message while a request waits: returns the reply to the request with this id; replies to requests of the server.
-    fn take(&self, id: u64, message: Incoming) -> Option<Result<Value, McpError>> {
+    fn take(&self, id: u64, message: Incoming, end: Instant) -> Option<Result<Value, McpError>> {
         match message {
             Incoming::Answer(number, answer) if number == id => Some(answer.map_err(McpError::Refused)),
             Incoming::Request { id, method } => {
-                self.send(&answer(&id, &method));
+                self.send(&answer(&id, &method), end);
                 None
             }
             _ => None,
@@ -136,15 +139,15 @@ impl Transport for StreamableHttp {
         let id = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let answer = self.ask(id, method, params, end);
         match &answer {
-            Err(McpError::Late) if method == CALL => self.send(&cancelled(id)),
+            Err(McpError::Late) if method == CALL => self.send(&cancelled(id), Instant::now() + SIDE_TIMEOUT),
             Err(McpError::Gone { .. }) => self.is_open.store(false, Ordering::Relaxed),
             _ => {}
         }
         answer
     }
 
-    fn notify(&self, method: &str) {
-        self.send(&notification(method, None));
+    fn notify(&self, method: &str, end: Instant) {
+        self.send(&notification(method, None), end);
     }
 
     fn speaks(&self, version: &str) {

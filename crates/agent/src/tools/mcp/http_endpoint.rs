@@ -132,7 +132,9 @@ impl HttpEndpoint {
             match named.map(|named| self.same_site(&named).ok_or(named)) {
                 None => return Ok(response),
                 Some(Ok(moved)) => url = moved,
-                Some(Err(named)) => return Err(McpError::Refused(format!("it has moved to {named}, another site"))),
+                Some(Err(named)) => {
+                    return Err(McpError::Refused(format!("it has moved to {}, another site", beginning(&named))));
+                }
             }
         }
         Err(McpError::Refused("it moves again and again".to_owned()))

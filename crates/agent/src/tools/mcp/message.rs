@@ -7,6 +7,9 @@ use burnish_util::excerpt::beginning;
 /// The limit of a message in bytes.
 pub(super) const MAX_BYTES: usize = 64 << 20;
 
+/// The limit in bytes of an id that is sent back to a server.
+const LONGEST_ID: usize = 1 << 10;
+
 /// A message from a server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Incoming {
@@ -37,11 +40,15 @@ pub(super) fn cancelled(id: u64) -> Value {
     notification("notifications/cancelled", Some(json!({"requestId": id, "reason": "it took too long"})))
 }
 
-/// Returns the reply to a request of a server: `ping` is supported, nothing else.
+/// Returns the reply to a request of a server: `ping` is supported, nothing else. A long id is not sent back, nor a long method:
+/// the server could otherwise fill the memory by requests whose replies it does not read.
 pub(super) fn answer(id: &Value, method: &str) -> Value {
+    let id = Some(id).filter(|id| id.is_number() || id.as_str().is_some_and(|id| id.len() <= LONGEST_ID));
     match method {
         "ping" => json!({"jsonrpc": "2.0", "id": id, "result": {}}),
-        other => json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": format!("Method not found: {other}")}}),
+        other => {
+            json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": format!("Method not found: {}", beginning(other))}})
+        }
     }
 }
 
@@ -98,6 +105,11 @@ mod tests {
             read(r#"[{"method":"x"},{"id":1,"result":null}]"#),
             Some(vec![Incoming::Other, Incoming::Answer(1, Ok(Value::Null))])
         );
+        let reply = |id: &str, method: &str| answer(&json!(id), method).to_string();
+        assert_eq!(answer(&json!(7), "ping"), json!({"jsonrpc": "2.0", "id": 7, "result": {}}));
+        assert!(reply("a", "roots/list").contains("Method not found: roots/list"));
+        let long = "x".repeat(1 << 20);
+        assert!(reply(&long, "ping").len() < 100 && reply("a", &long).len() < 500, "what is long is not sent back");
         for garbage in ["", "Starting…", "3", "{}", r#"{"id":1}"#, r#"{"method":3}"#, "[3]", &"[".repeat(1000)] {
             assert_eq!(read(garbage), None, "{garbage}");
         }

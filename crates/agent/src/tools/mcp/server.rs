@@ -18,12 +18,15 @@ use crate::config::{HttpTransport, McpServerConfig, ServerAddress};
 use crate::tools::built_in::ToolError;
 use burnish_python::environment;
 use burnish_python::words::Words;
+use burnish_util::excerpt::excerpt;
 use burnish_util::interrupt::Interrupt;
 
 /// The supported versions of the protocol; the client offers the last.
 const VERSIONS: &[&str] = &["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 /// The limit of pages in a list of tools.
 const MAX_PAGES: usize = 1000;
+/// The limit in bytes of a list of tools, over all pages.
+const MOST_LISTED: usize = 16 << 20;
 /// The time in which a program must reply to a ping, after a call that took too long.
 const PING: Duration = Duration::from_secs(5);
 
@@ -96,10 +99,10 @@ impl McpServer {
         let version = answer["protocolVersion"].as_str().unwrap_or_default();
         if !VERSIONS.contains(&version) {
             let known = VERSIONS.join(", ");
-            return Err(format!("speaks version {version:?} of the protocol; supported are {known}"));
+            return Err(format!("speaks version {} of the protocol; supported are {known}", excerpt(version)));
         }
         link.speaks(version);
-        link.notify("notifications/initialized");
+        link.notify("notifications/initialized", end);
         Ok(link)
     }
 
@@ -195,12 +198,16 @@ impl McpServer {
 
 /// Returns all tools of a server, page by page.
 fn list(link: &dyn Transport, end: Instant) -> Result<Vec<Value>, McpError> {
-    let (mut tools, mut params) = (Vec::new(), json!({}));
+    let (mut tools, mut params, mut bytes) = (Vec::new(), json!({}), 0);
     for _ in 0..MAX_PAGES {
         let mut page = link.request("tools/list", params.clone(), end)?;
         let Value::Array(more) = page["tools"].take() else {
             return Err(McpError::Refused("the reply has no list of tools".to_owned()));
         };
+        bytes += more.iter().map(|tool| tool.to_string().len()).sum::<usize>();
+        if bytes > MOST_LISTED {
+            return Err(McpError::Refused(format!("a list of tools of more than {} MiB", MOST_LISTED >> 20)));
+        }
         tools.extend(more);
         match page["nextCursor"].take() {
             Value::String(next) if params["cursor"] != next.as_str() => params = json!({ "cursor": next }),

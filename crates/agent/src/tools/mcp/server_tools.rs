@@ -14,11 +14,14 @@ use super::text::{self, ResultFormat};
 use crate::ReplyFailure;
 use crate::config::{McpServerConfig, ServerAddress, ToolConfig, servers};
 use crate::tools::built_in::{BuiltInTool, SharedTool, ToolError, ToolOutput, only_known, seconds};
+use burnish_util::excerpt::{beginning, beginning_of};
 use burnish_util::{foreign, secret, suggest};
 
 /// verl's classes, and how each reads a result.
 const CLASSES: &[(&str, ResultFormat)] =
     &[("verl.tools.mcp_base_tool.MCPBaseTool", text::joined), ("verl.tools.mcp_search_tool.MCPSearchTool", text::results)];
+/// The limit in characters of the names in a message.
+const LONGEST_NAMES: usize = 4000;
 /// The keys of `config`, except `type`.
 const SETTINGS: &[&str] = &["rate_limit", "timeout"];
 
@@ -92,7 +95,9 @@ pub fn server_tools(entry: &ToolConfig, options: &McpOptions) -> Result<Vec<Shar
         let (server, tools) = McpServer::start(config, &mcp.servers, options.clone())?;
         let server = Arc::new(server);
         for tool in tools {
-            let Some(mut schema) = text::schema(&tool) else { bail!("{}: a tool has no name: {tool}", mcp.servers) };
+            let Some(mut schema) = text::schema(&tool) else {
+                bail!("{}: a tool has no name: {}", mcp.servers, beginning(&tool.to_string()))
+            };
             let name = tool["name"].as_str().unwrap_or_default().to_owned();
             let shown = format!("{prefix}{name}");
             schema["function"]["name"] = shown.clone().into();
@@ -110,12 +115,17 @@ pub fn server_tools(entry: &ToolConfig, options: &McpOptions) -> Result<Vec<Shar
             Some(whole) => format!(" Did you mean \"{whole}\"?"),
             None => suggest::did_you_mean(unknown, names.iter().copied()),
         };
-        bail!("`tool_selected_list`: no server of {} offers {unknown}.{hint} There are {}", mcp.servers, names.join(", "));
+        bail!("`tool_selected_list`: no server of {} offers {unknown}.{hint} There are {}", mcp.servers, shown(&names));
     }
-    tracing::info!("the servers of {} offer {}", mcp.servers, names.join(", "));
+    tracing::info!("the servers of {} offer {}", mcp.servers, shown(&names));
     let is_selected = |name: &str| selected.is_empty() || selected.contains(&name);
     let is_kept: Vec<bool> = names.iter().map(|name| is_selected(name)).collect();
     Ok(found.into_iter().zip(is_kept).filter(|(_, is_kept)| *is_kept).map(|((_, made), _)| made).collect())
+}
+
+/// Returns the names of tools for a message, cut if a server has very many or very long ones.
+fn shown(names: &[&str]) -> String {
+    beginning_of(&names.join(", "), LONGEST_NAMES)
 }
 
 /// Reads a file of servers, and masks its secrets in all output.

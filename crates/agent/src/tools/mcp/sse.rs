@@ -14,6 +14,7 @@ use super::http_endpoint::{HttpEndpoint, refused};
 use super::message::{Incoming, answer, cancelled, incoming, notification, request};
 use super::pending::PendingRequests;
 use super::transport::{CALL, Transport};
+use burnish_util::excerpt::excerpt;
 use burnish_util::interrupt::Interrupt;
 
 /// The time limit of messages without a reply.
@@ -95,7 +96,7 @@ impl Shared {
             }
             if event.name == "endpoint" && post_url.is_none() {
                 let Some(named) = self.site.same_site(event.data.trim()) else {
-                    return McpError::Refused(format!("the address for messages, {}, is on another site", event.data));
+                    return McpError::Refused(format!("the address for messages, {}, is on another site", excerpt(&event.data)));
                 };
                 _ = urls.send(Ok(named.clone()));
                 post_url = Some(named);
@@ -127,8 +128,8 @@ impl Transport for Sse {
         answer
     }
 
-    fn notify(&self, method: &str) {
-        _ = self.send(&notification(method, None), Instant::now() + SIDE_TIMEOUT);
+    fn notify(&self, method: &str, end: Instant) {
+        _ = self.send(&notification(method, None), end.min(Instant::now() + SIDE_TIMEOUT));
     }
 
     fn is_open(&self) -> bool {

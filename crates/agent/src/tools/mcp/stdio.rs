@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 use std::io::{ErrorKind, Read, Write};
 use std::process::{ChildStdin, ChildStdout};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,6 +23,8 @@ use burnish_util::interrupt::Interrupt;
 /// The time that a server has to end by itself once its input is closed.
 const GRACE: Duration = Duration::from_millis(500);
 const CHUNK: usize = 1 << 16;
+/// The number of unread replies with which a program is killed.
+const MOST_REPLIES: usize = 1000;
 
 /// A program and its pipes.
 pub(super) struct Stdio {
@@ -33,19 +36,52 @@ pub(super) struct Stdio {
 
 /// The queue of lines to write. Dropping the sender closes the program's input.
 #[derive(Clone)]
-struct Lines(Arc<Mutex<Option<Sender<Vec<u8>>>>>);
+struct Lines {
+    sender: Arc<Mutex<Option<Sender<Line>>>>,
+    /// Number of replies in the queue.
+    replies: Arc<AtomicUsize>,
+}
+
+/// A line to write; true for the reply to a request of the program.
+type Line = (Vec<u8>, bool);
 
 impl Lines {
+    /// Queues a message of our own. Calls of tools wait for their replies, so that they bound these messages.
     fn send(&self, message: &Value) {
+        self.queue(message, false);
+    }
+
+    /// Queues the reply to a request of the program. Returns false if it has left too many replies unread.
+    fn reply(&self, message: &Value) -> bool {
+        let is_read = self.replies.fetch_add(1, Ordering::Relaxed) < MOST_REPLIES;
+        if is_read {
+            self.queue(message, true);
+        }
+        is_read
+    }
+
+    fn queue(&self, message: &Value, is_reply: bool) {
         let mut line = message.to_string().into_bytes();
         line.push(b'\n');
-        if let Some(sender) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
-            _ = sender.send(line);
+        if let Some(sender) = &*self.sender.lock().unwrap_or_else(PoisonError::into_inner) {
+            _ = sender.send((line, is_reply));
         }
     }
 
     fn end(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.sender.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Writes lines until the queue ends. If the program does not read, only this thread waits.
+    fn write(mut input: ChildStdin, lines: &Receiver<Line>, replies: &AtomicUsize) {
+        for (line, is_reply) in lines {
+            if input.write_all(&line).and_then(|()| input.flush()).is_err() {
+                return;
+            }
+            if is_reply {
+                replies.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
     }
 }
 
@@ -63,12 +99,13 @@ impl Stdio {
     ) -> Result<Self> {
         let (process, input, output) = ServerProcess::start(name, program.0, program.1, environment, folder)?;
         let (sender, receiver) = channel();
-        let (waiting, lines) = (Arc::<PendingRequests>::default(), Lines(Arc::new(Mutex::new(Some(sender)))));
+        let (waiting, replies) = (Arc::<PendingRequests>::default(), Arc::<AtomicUsize>::default());
+        let lines = Lines { sender: Arc::new(Mutex::new(Some(sender))), replies: replies.clone() };
         let spawn = |what: &str, work: Box<dyn FnOnce() + Send>| {
             let named = thread::Builder::new().name(format!("mcp-{what}"));
             named.spawn(work).context("cannot start a thread for the pipes of a server")
         };
-        spawn("write", Box::new(move || write(input, receiver)))?;
+        spawn("write", Box::new(move || Lines::write(input, &receiver, &replies)))?;
         let reader = Reader { name: name.to_owned(), process: process.clone(), waiting: waiting.clone(), lines: lines.clone() };
         spawn("read", Box::new(move || reader.run(output)))?;
         Ok(Self { process, waiting, lines, interrupt })
@@ -86,7 +123,7 @@ impl Transport for Stdio {
         answer
     }
 
-    fn notify(&self, method: &str) {
+    fn notify(&self, method: &str, _: Instant) {
         self.lines.send(&notification(method, None));
     }
 
@@ -116,15 +153,6 @@ impl Drop for Stdio {
     }
 }
 
-/// Writes lines until the queue ends. If the program does not read, only this thread waits.
-fn write(mut input: ChildStdin, lines: std::sync::mpsc::Receiver<Vec<u8>>) {
-    for line in lines {
-        if input.write_all(&line).and_then(|()| input.flush()).is_err() {
-            return;
-        }
-    }
-}
-
 /// The thread that reads the output of a program.
 struct Reader {
     name: String,
@@ -136,14 +164,16 @@ struct Reader {
 impl Reader {
     fn run(&self, mut output: ChildStdout) {
         let (mut received, mut chunk) = (Vec::new(), vec![0; CHUNK]);
-        let why = loop {
+        let why = 'reading: loop {
             match output.read(&mut chunk) {
                 Ok(0) => break None,
                 Ok(count) => {
                     let mut rest = &chunk[..count];
                     while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
                         received.extend_from_slice(&rest[..end]);
-                        self.line(&received);
+                        if !self.line(&received) {
+                            break 'reading Some(format!("left {MOST_REPLIES} replies to its requests unread, and was killed"));
+                        }
                         received.clear();
                         rest = &rest[end + 1..];
                     }
@@ -164,10 +194,11 @@ impl Reader {
         self.waiting.end(&ended(status));
     }
 
-    fn line(&self, line: &[u8]) {
+    /// Handles a line; returns false if the program must be killed, because it does not read replies.
+    fn line(&self, line: &[u8]) -> bool {
         let line = line.trim_ascii();
         if line.is_empty() {
-            return;
+            return true;
         }
         let Some(messages) = incoming(line) else {
             tracing::debug!(
@@ -175,14 +206,15 @@ impl Reader {
                 self.name,
                 excerpt(&String::from_utf8_lossy(line))
             );
-            return;
+            return true;
         };
-        for message in messages {
-            match message {
-                Incoming::Answer(id, answer) => self.waiting.answer(id, answer),
-                Incoming::Request { id, method } => self.lines.send(&answer(&id, &method)),
-                Incoming::Other => {}
+        messages.into_iter().all(|message| match message {
+            Incoming::Answer(id, answer) => {
+                self.waiting.answer(id, answer);
+                true
             }
-        }
+            Incoming::Request { id, method } => self.lines.reply(&answer(&id, &method)),
+            Incoming::Other => true,
+        })
     }
 }

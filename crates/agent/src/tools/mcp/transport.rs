@@ -14,8 +14,8 @@ pub(super) trait Transport: Send + Sync {
     /// [`McpError`] if there is no reply.
     fn request(&self, method: &str, params: Value, end: Instant) -> Result<Value, McpError>;
 
-    /// Sends a message without a reply. If it does not arrive, the next request fails.
-    fn notify(&self, method: &str);
+    /// Sends a message without a reply, and waits until `end` for its delivery. If it does not arrive, the next request fails.
+    fn notify(&self, method: &str, end: Instant);
 
     /// Stores the agreed version of the protocol.
     fn speaks(&self, _version: &str) {}
