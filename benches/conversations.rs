@@ -3,8 +3,8 @@
 //!
 //! Every row is measured `REPEATS` times, in turn with the others, and its median is printed. The first row has neither tools nor
 //! their results. The second has the tokens of the results in its prompts, so that the model reads and samples as many tokens as
-//! with tools; the shares are of its speed. The last column is the share if all conversations waited at the same time and nothing
-//! were sampled meanwhile.
+//! with tools; the shares are of its speed. The last column is the share if all conversations waited at the same time and the
+//! model sampled nothing meanwhile.
 
 use std::io::Write;
 use std::path::Path;

@@ -32,7 +32,7 @@ pub(crate) struct GivenScript<'a> {
 }
 
 impl GivenScript<'_> {
-    /// Calls `read` with the environment of the script: that of this process and the given variables.
+    /// Calls `read` with the environment of the script: the environment of this process and the given variables.
     ///
     /// # Errors
     /// If a variable is not written as NAME=VALUE.

@@ -36,7 +36,7 @@ pub(crate) struct ExportArgs {
     /// Merge a LoRA adapter into its base model, or write it as an adapter [default: merge]
     #[arg(long, value_enum)]
     lora: Option<LoraArg>,
-    /// Folder or Hub name of the adapter's base model [default: the one that the checkpoint names]
+    /// Folder or Hub name of the adapter's base model [default: the model that the checkpoint names]
     #[arg(long, value_name = "FOLDER")]
     base: Option<PathBuf>,
     /// Model to export, if the checkpoint has several [default: actor]

@@ -261,7 +261,7 @@ fn subcommand(command: &str) -> &str {
     command.split(' ').nth(1).filter(|word| !word.starts_with('-')).unwrap_or_default()
 }
 
-/// Returns true in the first process of a run, which alone prints.
+/// Returns true in the first process of a run, the only one that prints.
 fn is_first() -> bool {
     launched_rank().is_none_or(|rank| rank == 0)
 }

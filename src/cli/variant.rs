@@ -1,4 +1,4 @@
-//! Programs for CUDA and MPI in the same folder: `trainer` becomes one of them when it is wanted.
+//! Programs for CUDA and MPI in the same folder: `trainer` replaces itself by one of them when a run needs it.
 //!
 //! A build for MPI needs that library to start, and one for CUDA is several times larger. Packages therefore install them as
 //! `trainer-mpi` and `trainer-cuda` (docs/install.md).
@@ -22,8 +22,8 @@ const VARIANTS: &[Variant] = &[
     Variant { feature: "cuda", is_wanted: || true },
 ];
 
-/// Replaces this process by the variant that is wanted and installed; returns without one. A program with features is a
-/// variant itself, and stays.
+/// Replaces this process by the required variant if it is installed; returns otherwise. A program with features is a variant
+/// itself, and stays.
 ///
 /// # Errors
 ///

@@ -46,7 +46,7 @@ pub(crate) fn load_learner(learner: &mut Learner, folder: &Path, contents: &[Che
     learner.load(folder, weights, optimizer)
 }
 
-/// Warns of a part that is not wanted, and refuses a checkpoint without a wanted part.
+/// Warns of a part that the run does not need, and refuses a checkpoint without a needed part.
 pub(crate) fn check_part(part: &str, is_needed: bool, file: &Path, key: &str) -> Result<()> {
     if is_needed && !file.exists() {
         bail!("the checkpoint has no `{part}`; remove it from {key}");

@@ -18,7 +18,7 @@ pub struct Context {
     pub step: u64,
     pub record: Record,
     pub progress: Progress,
-    /// Tells whether this process was asked to stop; see `Self::asked_to_stop`.
+    /// Tells if this process received a stop request; see `Self::stop_requested`.
     pub interrupt: Interrupt,
     /// Step after which validation measures something else, if this process has changed that.
     pub validated_after: Option<u64>,
@@ -27,7 +27,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// Returns true on all ranks if one of them was asked to stop. Collective.
+    /// Returns true on all ranks if one of them received a stop request. Collective.
     pub(crate) fn stop_requested(&self) -> bool {
         self.ranks.any(self.interrupt.is_requested())
     }
@@ -35,7 +35,7 @@ impl Context {
     /// Abandons a step that has not updated anything yet; the run loop catches the error. Collective.
     ///
     /// # Errors
-    /// [`Interrupted`], if the run was asked to stop.
+    /// [`Interrupted`], after a stop request.
     pub(crate) fn check_interrupt(&self) -> Result<()> {
         if self.stop_requested() { Err(Interrupted::unfinished().into()) } else { Ok(()) }
     }
@@ -44,7 +44,7 @@ impl Context {
         self.settings.total_steps
     }
 
-    /// Returns true if nothing is left to train.
+    /// Returns true if no step is left to train.
     pub fn is_done(&self) -> bool {
         self.step == self.settings.total_steps || self.stops_early()
     }

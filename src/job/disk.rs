@@ -17,7 +17,7 @@ pub(crate) struct DiskPlan {
     count: u64,
     /// Words for those that stay.
     kept: String,
-    /// Free bytes in the run's folder, if the system says so.
+    /// Free bytes in the run's folder, if the system reports them.
     free: Option<u64>,
 }
 
@@ -52,7 +52,7 @@ impl DiskPlan {
         format!("about {} each; {}{all}{free}{refused}", size(self.one), self.kept)
     }
 
-    /// Returns true if a checkpoint fits, or none is saved.
+    /// Returns true if a checkpoint fits, or if none is saved.
     fn fits(&self) -> bool {
         self.count == 0 || self.free.is_none_or(|free| free >= self.one)
     }

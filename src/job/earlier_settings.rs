@@ -1,5 +1,5 @@
-//! The settings of an earlier run in a folder, compared with those of a command. A finished run is continued by more steps alone;
-//! other settings are another run.
+//! The settings of an earlier run in a folder, compared with those of a command. A finished run continues only with more steps;
+//! other settings mean another run.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -95,7 +95,7 @@ impl Earlier {
         }
     }
 
-    /// Returns true if the command asks for more steps than the run made, or lets a run that ended early wait longer.
+    /// Returns true if the command requests more steps than the run made, or more patience than a run that ended early had.
     fn asks_for_more(&self, tree: &Tree) -> bool {
         let now = settings(tree);
         let number = |settings: &BTreeMap<String, Value>, key: &str| settings.get(key).and_then(Value::as_f64);

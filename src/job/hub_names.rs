@@ -1,6 +1,6 @@
-//! Names in the settings that become files before anything is read: built-in files, names on Hugging Face's Hub, and runs or
-//! checkpoints in place of models. The rest of the program sees only folders and files. The recorded settings get the name with its commit, or the
-//! checkpoint.
+//! Names in the settings that become files before any file is read: built-in files, names on Hugging Face's Hub, and runs or
+//! checkpoints in place of models. The rest of the program sees only folders and files. The recorded settings get the name with
+//! its commit, or the checkpoint.
 //!
 //! Weights, most of a model's bytes, come last: after every check that works without them.
 
@@ -23,7 +23,7 @@ pub struct Weights(Vec<MissingWeights>);
 struct NamedSetting {
     /// Key of the place in the settings.
     place: String,
-    /// Key that the user knows, and the value there.
+    /// Key that the user knows, and its value.
     key: String,
     node: Option<Node>,
     /// Text that was read as a name.

@@ -1,8 +1,8 @@
 //! The parts of every training run: its loop, its checkpoints, its record, its dry run. Reinforcement learning (`src/trainer/`)
 //! and the supervised stages (`src/pipelines/`) each implement [`Pipeline`] and share the rest.
 //!
-//! [`Run`] is the loop: step, validate, log, save, until the last step or until the run is asked to stop. A pipeline fills in
-//! [`RunSettings`], builds its [`Pipeline`], and calls [`Run::start`] and [`Run::run`].
+//! [`Run`] is the loop: step, validate, log, save, until the last step or a stop request. A pipeline fills in [`RunSettings`],
+//! builds its [`Pipeline`], and calls [`Run::start`] and [`Run::run`].
 
 pub mod agents;
 pub(crate) mod built_in;

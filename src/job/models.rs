@@ -34,7 +34,7 @@ pub fn learner(
 /// Returns the optimizer that the settings name. `section`: the key of the settings.
 ///
 /// # Errors
-/// If `override_optimizer_config` has an entry that the optimizer does not know, or an invalid value.
+/// If `override_optimizer_config` has an entry that the optimizer does not support, or an invalid value.
 pub fn optimizer(section: &str, optim: &OptimConfig) -> Result<Optimizer> {
     let (lr, betas, eps, weight_decay) = (optim.lr, optim.betas, optim.eps, optim.weight_decay);
     let (no_decay, options) = (optim.no_decay_name_list.clone(), optim.override_optimizer_config.clone());

@@ -48,6 +48,11 @@ pub(crate) fn not_there(head: &Parts, further: &str) -> HttpError {
     HttpError::new(StatusCode::NOT_FOUND, message)
 }
 
+/// Checks the method of a request. `names`: the names of the requests in `allowed`.
+///
+/// # Errors
+/// If the method is not allowed.
+/// Returns the names of the methods of `ApiPath::methods`.
 /// Returns the reply about models.
 ///
 /// # Errors

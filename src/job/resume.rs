@@ -44,7 +44,7 @@ pub(crate) fn check_is_seen(folder: &Path) -> Result<()> {
     }
 }
 
-/// Refuses a checkpoint beyond the last step; warns of one at the last step, which leaves nothing to train.
+/// Refuses a checkpoint beyond the last step; warns of a checkpoint at the last step, after which no step is left.
 pub(crate) fn check_step(step: u64, total_steps: u64) -> Result<()> {
     let remedy =
         "raise trainer.total_training_steps or trainer.total_epochs, or start a new run with trainer.resume_mode=disable";
@@ -71,7 +71,7 @@ pub(crate) fn how_to_resume(mode: TrainerResumeMode, saved: &Path) -> String {
     format!("the same command{mode} resumes from {}", saved.display())
 }
 
-/// Warns if the run has another length than the run that saved the checkpoint. The settings alone do not show it, since the data
+/// Warns if the run has another length than the run that saved the checkpoint. The settings do not always show it, since the data
 /// may decide the length.
 pub(crate) fn report_length(saved: u64, total_steps: u64, rate_follows_length: bool) {
     if saved == total_steps {

@@ -24,7 +24,7 @@ pub struct Run<P: Pipeline> {
     pub(super) checkpoints: Checkpoints,
     /// The best checkpoint, by `trainer.metric_for_best_model`.
     pub(super) best: Option<Best>,
-    /// Step of the best checkpoint before the present one, until that one is saved.
+    /// Step of the best checkpoint before the present one, until the present one is saved.
     pub(super) superseded: Option<u64>,
     /// Step of the checkpoint named as the best by an earlier kind of validation, while there is no new best.
     pub(super) named: Option<u64>,
@@ -36,8 +36,8 @@ impl<P: Pipeline> Run<P> {
     /// Trains to the last step. A resumed run continues where its checkpoint stopped.
     ///
     /// # Errors
-    /// The errors of a step, and [`Interrupted`] once the run was asked to stop. A step without an update is undone, any other
-    /// step is finished; then the state is saved, even if `trainer.save_freq` chooses another step.
+    /// The errors of a step, and [`Interrupted`] after a stop request. A step without an update is undone, any other step is
+    /// finished; then the state is saved, even if `trainer.save_freq` chooses another step.
     pub fn run(mut self) -> Result<()> {
         self.at.record.set_interrupt(&self.at.interrupt);
         let result = self.train();
@@ -151,7 +151,7 @@ impl<P: Pipeline> Run<P> {
         how_to_resume(self.at.settings.resume.mode, &self.checkpoints.path(self.at.step))
     }
 
-    /// Ends a run that was asked to stop, after a whole step.
+    /// Ends a run after a stop request and a complete step.
     fn stop(&mut self) -> Result<()> {
         let step = self.at.step;
         if step == 0 {

@@ -16,7 +16,7 @@ pub(crate) const DIR: &str = "trainer.default_local_dir";
 const MODE: &str = "trainer.resume_mode";
 
 /// Returns the folder that a run uses instead of the set one, if the set folder has the work of another run: the first of NAME-2,
-/// NAME-3, … that is free or has this run. With `trainer.resume_mode=disable`, any work is that of another run.
+/// NAME-3, … that is free or has this run. With `trainer.resume_mode=disable`, any existing work belongs to another run.
 pub(crate) fn taken_instead(tree: &Tree) -> Option<PathBuf> {
     let text = |key: &str| match tree.value(key) {
         Some(Value::Text(text)) => Some(text.as_str()),
@@ -75,7 +75,7 @@ pub fn check(dir: &Path, mode: TrainerResumeMode, from: Option<&Path>) -> Result
     )
 }
 
-/// Describes the work of a run in a folder in a few words; `None` if nothing could be lost.
+/// Describes the work of a run in a folder in a few words; `None` if the folder has no work to lose.
 fn work(dir: &Path) -> Option<String> {
     let run = EarlierRun::read(dir);
     let described = run.as_ref().map(EarlierRun::describe);

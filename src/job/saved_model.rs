@@ -48,7 +48,7 @@ impl SavedModel {
     /// part that is taken if the checkpoint has it.
     ///
     /// # Errors
-    /// If a run has saved nothing, or the checkpoint is damaged or holds no model.
+    /// If a run has not saved a checkpoint, or the checkpoint is damaged or holds no model.
     pub(crate) fn find(path: &Path, first: &str) -> Result<Option<Self>> {
         if !path.is_dir() || OF_MODELS.iter().any(|name| path.join(name).is_file()) {
             return Ok(None);
@@ -92,7 +92,7 @@ impl SavedModel {
         Ok(self.part.join(ADAPTER))
     }
 
-    /// Returns true if the weights are those of a LoRA adapter alone.
+    /// Returns true if the weights are only the weights of a LoRA adapter.
     pub(crate) fn is_adapter(&self) -> bool {
         self.part.join(ADAPTER).is_dir()
     }
@@ -139,10 +139,10 @@ impl SavedModel {
 /// Largest size of a file of merged weights, in bytes, as in an export.
 const SHARD: usize = 5_000_000_000;
 
-/// Returns the checkpoint of a run's folder, and the word for it; `None` if the folder is not that of a run.
+/// Returns the checkpoint of a run's folder, and the word for it; `None` if the folder does not belong to a run.
 ///
 /// # Errors
-/// If the run has saved nothing, with the setting that decides it.
+/// If the run has not saved a checkpoint, with the setting that decides it.
 pub(crate) fn chosen(run: &Path, choice: CheckpointChoice) -> Result<Option<(PathBuf, &'static str)>> {
     let checkpoints = Checkpoints::read_only(run);
     let best = checkpoints.named_best().filter(|_| choice == CheckpointChoice::BestOrLast);

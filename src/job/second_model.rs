@@ -21,7 +21,8 @@ pub(crate) struct SecondModel<'a> {
 }
 
 impl SecondModel<'_> {
-    /// Reads the tokenizer of the model's folder, if there is one. It must have every token of the run under the same id.
+    /// Reads the tokenizer of the model's folder, if there is one. The tokenizer must have every token of the run under the same
+    /// id.
     ///
     /// # Errors
     /// If the tokenizer has other tokens or cannot be read.
@@ -71,8 +72,8 @@ impl SecondModel<'_> {
     }
 }
 
-/// Checks the adapter that a run starts from. A tokenizer in its folder, as PEFT and TRL write it, is the one that it was trained
-/// with.
+/// Checks the adapter that a run starts from. A tokenizer in the adapter's folder, where PEFT and TRL write it, is the tokenizer
+/// of its training.
 ///
 /// # Errors
 /// If that tokenizer has other tokens than the run's.

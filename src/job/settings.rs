@@ -30,7 +30,7 @@ pub struct RunSettings {
     pub resume: ResumeKeys,
     /// Number of checkpoints to keep; `None` keeps all.
     pub max_to_keep: Option<usize>,
-    /// Steps that are saved; `None` saves nothing but the state of an interrupted run.
+    /// Steps that are saved; with `None`, only an interrupted run saves its state.
     pub save_freq: Option<Frequency>,
     /// True if a step with the best validation so far is saved.
     pub(crate) saves_best: bool,
@@ -82,7 +82,8 @@ impl RunSettings {
         self.ends_validated && is_last || is_due && (step >= self.eval_delay || is_last)
     }
 
-    /// Opens the checkpoints of the run's folder. Validation alone only reads them, and does not wait for another process.
+    /// Opens the checkpoints of the run's folder. Validation without training only reads them, and does not wait for another
+    /// process.
     ///
     /// # Errors
     /// If the folder cannot be created, or another process trains there.
@@ -105,8 +106,8 @@ impl RunSettings {
         Ok(found)
     }
 
-    /// Returns the step that the run would resume from, for a dry run: creates and clears nothing. The settings of the run,
-    /// `tree`, must fit the checkpoint.
+    /// Returns the step from which the run would resume, for a dry run, which neither creates nor clears files. The settings of
+    /// the run, `tree`, must fit the checkpoint.
     ///
     /// # Errors
     /// If the run would refuse the checkpoint.

@@ -26,7 +26,7 @@ impl ShardingPlan {
         Self { ranks: ranks.size(), local_ranks: ranks.group().local().1, slices }
     }
 
-    /// Returns the largest share of `count` things that one rank gets.
+    /// Returns the largest share of `count` items that one rank gets.
     pub(crate) fn of_rank(&self, count: usize) -> usize {
         count.div_ceil(self.ranks)
     }

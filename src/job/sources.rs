@@ -1,5 +1,5 @@
 //! Checksums of the files that settings name: models, tokenizers, adapters, training rows and Python files. A resumed run
-//! compares them with those of its checkpoint.
+//! compares them with the sources of its checkpoint.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -119,7 +119,7 @@ pub fn of_model(folder: &Path) -> Result<String> {
     Ok(format!("{MODEL} {}", checksum(&model_files(folder))?))
 }
 
-/// Lists the wanted files of a folder, by name.
+/// Lists the files of a folder that are needed, by name.
 fn files_of(folder: &Path, is_source: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let is_wanted = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).is_some_and(&is_source) && path.is_file();

@@ -21,9 +21,9 @@ use burnish_util::fs::write_atomic;
 use burnish_util::interrupt::Interrupt;
 
 impl<P: Pipeline> Run<P> {
-    /// Finds the checkpoint to resume from and opens the record of the run. Writes nothing except the run's folder. `interrupt`:
-    /// asks the run to stop. `tree`: the resolved settings. Collective: rank 0 alone locks the folder, chooses the checkpoint and
-    /// keeps the record.
+    /// Finds the checkpoint to resume from and opens the record of the run. Writes only the run's folder. `interrupt`: asks the
+    /// run to stop. `tree`: the resolved settings. Collective: only rank 0 locks the folder, chooses the checkpoint and keeps the
+    /// record.
     ///
     /// # Errors
     /// If a checkpoint cannot be resumed from, with the reason; if a tracker refuses.
@@ -112,8 +112,8 @@ impl<P: Pipeline> Run<P> {
         Ok(run)
     }
 
-    /// Resumes from a checkpoint, whose settings must fit those of this run, `tree`. Returns the number of slices whose gradients
-    /// were summed before, if the state of the run is loaded. Not collective.
+    /// Resumes from a checkpoint, whose settings must fit `tree`, the settings of this run. Returns the number of slices whose
+    /// gradients were summed before, if the state of the run is loaded. Not collective.
     fn restore(&mut self, folder: &Path, tree: &Tree) -> Result<Option<usize>> {
         let settings = self.at.settings.clone();
         self.at.step = step_of(folder)?;
@@ -150,8 +150,8 @@ impl<P: Pipeline> Run<P> {
         Ok(slices)
     }
 
-    /// Protects the checkpoint named as the best if the run no longer follows it: its comparison has ended, but nobody asked to
-    /// delete it.
+    /// Protects the checkpoint named as the best if the run no longer follows it: its comparison has ended, but no setting
+    /// requests its deletion.
     fn keep_best(&mut self) -> Result<()> {
         self.named = self.checkpoints.keep_best(self.best.as_ref().map(|best| best.step))?;
         if let Some(step) = self.named {

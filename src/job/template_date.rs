@@ -24,8 +24,8 @@ pub fn dated(tokenizer: Tokenizer, setting: Option<&str>, resuming: Option<&Resu
     }
 }
 
-/// Called after the prompts are read. If a template asked for the date, logs the date and puts it into the settings, which
-/// checkpoints keep. If none asked, warns that a set date has no effect.
+/// Called after the prompts are read. If a template has printed the date, logs the date and puts it into the settings, which
+/// checkpoints keep. If no template has printed it, warns that a configured date has no effect.
 pub fn note(date: &TemplateDate, tree: &mut Tree) {
     if date.was_printed() {
         tracing::info!("the chat template asks for the date and gets {date} (UTC); {KEY} sets another");

@@ -70,8 +70,8 @@ pub fn token_rules(
     Ok(Some(rules))
 }
 
-/// Returns the token sequences that a bad word forbids, as in vLLM 0.33.0 (`SamplingParams.update_from_tokenizer`): those of the
-/// word, and those of the word after a space if they begin with another token and are as many.
+/// Returns the token sequences that a bad word forbids, as in vLLM 0.33.0 (`SamplingParams.update_from_tokenizer`): the tokens of
+/// the word, and the tokens of the word after a space if these begin with another token and have the same number.
 fn sequences_of(word: &str, encode: impl Fn(&str) -> Result<Vec<u32>>) -> Result<Vec<Vec<u32>>> {
     let (written, word) = (word, strip_start(word));
     let alone = encode(word)?;

@@ -1,4 +1,5 @@
-//! Settings that have no effect with the other settings. The start of a run names them, so that nobody waits for their effect.
+//! Settings that have no effect with the other settings. The start of a run names them, so that users do not wait for their
+//! effect.
 
 use anyhow::Result;
 
@@ -6,7 +7,7 @@ use burnish_config::schema::{OnRewardError, RewardKeys, RewardManager, Schema};
 use burnish_config::{Tree, Value, defaults};
 use burnish_reward::Rewards;
 
-/// A setting that may have no effect: true if it has none, its key, and the reason.
+/// A setting that may have no effect: true if it has no effect, its key, and the reason.
 pub(crate) type UnusedOption = (bool, &'static str, &'static str);
 
 /// Condition under which settings have no effect, and the reason to print.
@@ -57,7 +58,7 @@ pub(crate) fn warn_of<T: Schema>(tree: &Tree, unused: &[(&str, &str)]) -> Result
     Ok(keys.iter().copied().filter(is_idle).map(str::to_owned).collect())
 }
 
-/// Returns the settings whose default is another setting: (the setting, the one it follows).
+/// Returns the settings whose default is another setting: (the setting, the setting that it follows).
 fn references(defaults: &Tree) -> Vec<(String, String)> {
     let follows = |key: String| {
         let Some(Value::Text(text)) = defaults.value(&key) else { return None };
@@ -71,7 +72,7 @@ fn references(defaults: &Tree) -> Vec<(String, String)> {
     defaults.keys().into_iter().filter_map(follows).collect()
 }
 
-/// Returns true if a setting that is not in `unused` takes its value from this one.
+/// Returns true if a setting that is not in `unused` takes its value from this setting.
 fn is_followed(tree: &Tree, references: &[(String, String)], unused: &[&str], key: &str) -> bool {
     let written = |key: &str| tree.value(key).map(|value| value.to_yaml());
     references
@@ -108,7 +109,7 @@ pub struct ProcessKinds {
     pub servers: bool,
 }
 
-/// Returns the settings of rewards that nothing reads, of a run or of responses in a file. `others`: readers other than reward
+/// Returns the reward settings that no function reads, for a run or for responses in a file. `others`: readers other than reward
 /// functions.
 pub fn of_rewards(keys: &RewardKeys, rewards: &Rewards, others: ProcessKinds) -> Vec<UnusedOption> {
     let no_file = (keys.custom.path.is_none(), "custom_reward_function.path is null");

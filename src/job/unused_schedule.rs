@@ -80,7 +80,7 @@ macro_rules! optimizer_keys {
 }
 pub(crate) use optimizer_keys;
 
-/// Finds the keys of `optimizer_keys` that change nothing in this optimizer.
+/// Finds the keys of `optimizer_keys` that have no effect in this optimizer.
 pub(crate) fn of_optimizer(keys: [&'static str; 4], optim: &OptimConfig) -> [UnusedOption; 4] {
     let reads = burnish_optim::find(&optim.optimizer).map_or(&[][..], |kind| kind.reads);
     let reads = |key: &str| reads.iter().any(|name| key.ends_with(&format!(".{name}")));

@@ -83,7 +83,7 @@ impl Responses<'_> {
         self.rewards.complete(inputs, pending, |at| self.describe(at, &inputs[at]))
     }
 
-    /// Scores one response alone.
+    /// Scores a single response.
     ///
     /// # Errors
     /// If it cannot be scored.
@@ -104,7 +104,7 @@ impl Responses<'_> {
 /// Starts the reward functions, reads the responses, checks that they can be scored, and calls `then` with them.
 ///
 /// # Errors
-/// The errors of these steps, with the file and the place of the row, and those of `then`.
+/// The errors of these steps, with the file and the place of the row, and the errors of `then`.
 pub(super) fn read_responses<T>(mut loaded: Loaded<EvalConfig>, then: impl FnOnce(&Responses) -> Result<T>) -> Result<T> {
     hub_names::find(&mut loaded)?.fetch(&mut loaded.config)?;
     let (config, tree) = (&loaded.config, &loaded.tree);

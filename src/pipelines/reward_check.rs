@@ -14,7 +14,7 @@ pub(crate) struct CheckedResponse {
     pub(crate) place: String,
     /// Number of the response in its row.
     pub(crate) response: usize,
-    /// Score of the response, or the reason why it has none.
+    /// Score of the response, or the reason for its absence.
     pub(crate) score: Result<ResponseScore, String>,
     /// The score as an object, with what the functions reported; or `row`, `response` and `error`.
     pub(crate) object: Map<String, Value>,
@@ -23,8 +23,8 @@ pub(crate) struct CheckedResponse {
 /// Scores all responses together, as training does. If that fails, each is scored alone, so that every failure is found.
 ///
 /// # Errors
-/// If `data.output_path` is set, the functions cannot be started, or the rows cannot be scored. Also if the functions fail for all
-/// responses together and for none of them alone.
+/// If `data.output_path` is set, the functions cannot be started, or the rows cannot be scored. Also if the functions fail for
+/// all responses together but for no single response.
 pub(crate) fn check(loaded: Loaded<EvalConfig>) -> Result<Vec<CheckedResponse>> {
     ensure!(
         loaded.config.data.output_path.is_none(),

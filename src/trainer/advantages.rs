@@ -24,7 +24,7 @@ use burnish_util::rng::Stream;
 pub struct Advantages {
     pub config: Arc<PpoConfig>,
     pub ranks: Ranks,
-    /// `None` if nothing reads advantages: then there are neither rewards nor returns.
+    /// `None` if advantages have no reader; there are then neither rewards nor returns.
     pub estimator: Option<Arc<RunEstimator>>,
     /// Shaping of the scores of a batch, before anything else.
     pub batch_shaping: RewardShaping,
@@ -154,7 +154,8 @@ impl Advantages {
         Ok(())
     }
 
-    /// Returns the rewards that `algorithm.gdpo_reward_keys` names with their weights, else those of the reward functions.
+    /// Returns the rewards that `algorithm.gdpo_reward_keys` names with their weights, otherwise the rewards of the reward
+    /// functions.
     fn components(&self, batch: &Batch, reported: &ReportedNames) -> Result<Vec<Component>> {
         let algorithm = &self.config.algorithm;
         let Some(keys) = algorithm.gdpo_reward_keys.clone().filter(|keys| !keys.is_empty()) else {

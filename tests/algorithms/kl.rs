@@ -51,7 +51,7 @@ fn golden_adaptive_kl_controller() {
     }
 }
 
-/// A policy equal to its reference has a KL of 0. Only k1 has a gradient there, whose expectation is 0.
+/// A policy equal to its reference has a KL of 0. Only k1 has a gradient in this case, whose expectation is 0.
 #[test]
 fn no_estimator_makes_a_signal_of_rounding() {
     let (policy, reference) = ([-1.0f32, -0.3, -7.0], [-1.000_004f32, -0.299_996, -7.000_03]);

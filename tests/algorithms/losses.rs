@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::cases::{Case, Loss, assert_close, assert_number, golden_file, goldens, loss_options, number, rows};
 
-/// Losses that verl's goldens lack: those of TRL, and those with randomness or a separate mode.
+/// Losses that verl's goldens lack: TRL's losses, and losses with randomness or a separate mode.
 const ELSEWHERE: &[&str] = &["clip_cov", "rloo", "vespo", "bypass_mode", "dpo"];
 
 fn objective(policy_loss: &'static PolicyLoss, options: LossOptions) -> PolicyObjective {

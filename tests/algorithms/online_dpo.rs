@@ -104,8 +104,8 @@ fn online_dpo_golden() {
     }
 }
 
-/// With more than two responses the best and the worst are compared, and among equal ones the first and the last. The others
-/// train nothing, nor does a single response.
+/// With more than two responses the best and the worst are compared, and among equal ones the first and the last. The other
+/// losses train nothing, nor does a single response.
 #[test]
 fn the_best_and_the_worst_are_compared() {
     let tokens = vec![vec![-1.0]; 8];

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::cases::{golden_file, number};
 
-/// The settings of a loss: TRL's defaults, and those of the case.
+/// The settings of a loss: TRL's defaults, and the settings of the case.
 fn options(loss: &PreferenceLoss, given: &Value) -> Options {
     let defaults = serde_json::json!({
         "beta": 0.1, "label_smoothing": 0.0, "f_divergence_type": "reverse_kl", "f_alpha_divergence_coef": 0.5, "discopop_tau": 0.05,

@@ -192,7 +192,7 @@ fn a_file_without_the_estimator_is_refused_at_the_start() {
     assert!(missing.err().unwrap().to_string().contains("file no/such.py does not exist"));
 }
 
-/// Without NumPy, an error says so.
+/// Without NumPy, an error names the missing package.
 #[test]
 fn without_arrays_an_estimator_is_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Compares our scores with those of verl's own reward functions, and the steps between scores and advantages with verl, TRL and
+//! Compares our scores with the scores of verl's reward functions, and the steps between scores and advantages with verl, TRL and
 //! OpenRLHF (`shaping.json`, written by `scripts/goldens/golden_rewards_shaping.py`).
 
 use std::path::{Path, PathBuf};

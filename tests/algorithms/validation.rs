@@ -1,4 +1,4 @@
-//! Validation metrics against those of verl (`validation.json`, written by `scripts/goldens/golden_validation.py`).
+//! Validation metrics against verl's metrics (`validation.json`, written by `scripts/goldens/golden_validation.py`).
 
 use std::collections::BTreeSet;
 use std::path::Path;

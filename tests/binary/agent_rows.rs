@@ -14,7 +14,7 @@ const ROWS: &[&str] = &[
 const TOOLS: &str = "actor_rollout_ref.rollout.multi_turn.tool_config_path=data/calculator/tools.yaml";
 const REMEDY: &str = "actor_rollout_ref.rollout.agent.read_agent_name=false";
 
-/// Each loop except that of the rows: its name, its settings, and the key that nothing would read.
+/// Each loop except the loop of the rows: its name, its settings, and the key that would have no reader.
 const LOOPS: &[(&str, &[&str], &str)] = &[
     ("server_agent", &["agent.server.path=tests/data/agents/program.py"], "agent.server.path"),
     (

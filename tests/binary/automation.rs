@@ -144,8 +144,8 @@ fn texts(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// The files for clouds are YAML or Python, and say that nobody ran them. Their commands are commands of the program, and their
-/// recipes and settings are right.
+/// The files for clouds are YAML or Python, and state that they were never run. Their commands are commands of the program, and
+/// their recipes and settings are right.
 #[test]
 fn files_for_clouds_have_commands_of_the_program() {
     let entries = std::fs::read_dir(root().join("examples/cloud")).unwrap().map(|entry| entry.unwrap().path());

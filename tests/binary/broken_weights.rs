@@ -1,4 +1,5 @@
-//! An update that breaks the weights ends the run: nothing of it is saved, and the earlier checkpoint stays and can be resumed.
+//! An update that breaks the weights ends the run: its results are not saved, and the run can be resumed from the earlier
+//! checkpoint.
 
 use std::path::Path;
 use std::process::Command;

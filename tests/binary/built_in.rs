@@ -1,4 +1,5 @@
-//! The program alone: commands with built-in names run in an empty folder, and agree with the same commands in a checkout.
+//! The program without its repository: commands with built-in names run in an empty folder, and agree with the same commands in a
+//! checkout.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! Stages follow each other by the folders of their runs alone, without an export between them.
+//! Stages find each other by the folders of their runs, without an export between them.
 
 use std::fs;
 use std::path::Path;

@@ -30,7 +30,8 @@ fn answer(args: &[&str], input: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The greedy answer of a chat is that of `serve`, with and without the template, and so is a sampled answer with the same seed.
+/// The greedy answer of a chat equals the answer of `serve`, with and without the template, and so does a sampled answer with the
+/// same seed.
 #[test]
 fn a_chat_answers_as_the_server_does() {
     let server = Server::start(&["--seed", "7"]);
@@ -51,7 +52,7 @@ fn a_chat_answers_as_the_server_does() {
     assert_eq!(stopped, format!("{short}\n"), "a stop text ends an answer and stays in it");
 }
 
-/// The folder of a run, and that of a checkpoint, name the model that was trained.
+/// The folder of a run, and the folder of a checkpoint, name the model that was trained.
 #[test]
 fn a_run_answers() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! The program on older processors, as QEMU emulates them. The CPU's operations are chosen when the program starts, so one program
 //! runs on all; a wrong choice ends it with an illegal instruction.
 //!
-//! Without `qemu-x86_64-static` on the PATH the test passes and says so; `BURNISH_REQUIRE_QEMU=1` makes that a failure.
+//! Without `qemu-x86_64-static` on the PATH the test passes with a message; `BURNISH_REQUIRE_QEMU=1` makes that a failure.
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -125,10 +125,10 @@ pub fn check(
     whole
 }
 
-/// Returns how far float32 alone may move the loss after a first step of AdamW, lr·g/(|g| + eps). Where a gradient is as small as
-/// its own rounding error, the element may step either way. The result is the sum of |change of the step|·|gradient after it|
-/// over all elements, for an error of 2e-6 of the root mean square of a tensor's gradient. That is the observed difference of
-/// float32 from float64, here and in a program written to measure it.
+/// Returns the largest change of the loss that float32 can cause after a first step of AdamW, lr·g/(|g| + eps). Where a gradient
+/// is as small as its own rounding error, the element may step either way. The result is the sum of |change of the
+/// step|·|gradient after it| over all elements, for an error of 2e-6 of the root mean square of a tensor's gradient. That is the
+/// observed difference of float32 from float64, here and in a program written to measure it.
 ///
 /// For most goldens this is less than 4e-6 of the loss. In `rm_llama_reward_preference_centred` one element of a query projection
 /// has the gradient 7.8e-9 in float64 and -5.2e-9 in float32, which is 7e-5 of the loss.

@@ -19,7 +19,7 @@ fn repository() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Returns a Hub with the model and the data of the arithmetic task, other files that nobody reads, and the two commits.
+/// Returns a Hub with the model and the data of the arithmetic task, other files that are never read, and the two commits.
 fn arithmetic() -> (HubServer, String, String) {
     let server = HubServer::start();
     let data = repository().join("data/arithmetic");

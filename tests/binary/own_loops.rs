@@ -47,7 +47,7 @@ fn calculator(folder: &Path, agent: &str, more: &[&str]) -> Command {
     command
 }
 
-/// The rows of a run without the counts of tool calls, which only the loop itself knows.
+/// The rows of a run without the counts of tool calls, which only the loop itself has.
 fn comparable(run: &Path) -> Vec<(u64, Map<String, Value>)> {
     let mut rows = rows(run);
     rows.iter_mut().for_each(|(_, data)| {

@@ -81,7 +81,7 @@ fn files(checkpoint: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     found
 }
 
-/// Current settings apply, not those of the checkpoint; only the β of an adaptive KL controller is restored.
+/// Current settings apply, not the settings of the checkpoint; only the β of an adaptive KL controller is restored.
 #[test]
 fn the_kl_controller_follows_the_settings() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The first step, where the policy equals its reference. Two passes differ by rounding alone, which changes no weights.
+//! The first step, where the policy equals its reference. Two passes differ only by rounding, which changes no weights.
 
 use std::path::Path;
 

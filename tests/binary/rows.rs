@@ -1,5 +1,5 @@
-//! Rows are used, refused or reported: roles that a template does not write, malformed rows, counts of rows, columns that nothing
-//! reads, and outputs that are inputs.
+//! Rows are used, refused or reported: roles that a template does not write, malformed rows, counts of rows, columns without a
+//! reader, and outputs that are inputs.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
-//! A model with scripted text: each token alone decides which tokens may follow.
+//! A model with scripted text: each token decides which tokens may follow.
 //!
-//! The embedding of a token is one-hot, the layers add nothing, and the head is a table of pairs of tokens. The tokenizer is that
-//! of the calculator task with further texts as single tokens, so that a whole call of a tool is one token. No training is
-//! needed, and every loop gets exactly the turns of the script.
+//! The embedding of a token is one-hot, the layers add nothing, and the head is a table of pairs of tokens. The tokenizer is the
+//! tokenizer of the calculator task with further texts as single tokens, so that a complete call of a tool is one token. No
+//! training is needed, and every loop gets exactly the turns of the script.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

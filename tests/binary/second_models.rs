@@ -15,7 +15,7 @@ enum Rule {
     Refused,
     /// Its own tokenizer is used.
     Own,
-    /// A message names it, and it is used: the weights are those of the first model.
+    /// A message names the other model, which is used: its weights equal the weights of the first model.
     Named,
 }
 

@@ -93,7 +93,7 @@ fn written(completion: &Value) -> String {
     list(completion).iter().filter(|message| message["role"] == "assistant").map(turn).collect()
 }
 
-/// Checks that tools or users speak between turns of the model, and nobody speaks after its last turn.
+/// Checks that tools or users speak between turns of the model, and that no message follows its last turn.
 fn check(prompt: &Value, completion: &Value) {
     let roles: Vec<&str> = list(completion).iter().map(|message| message["role"].as_str().unwrap()).collect();
     let alternates = roles.iter().enumerate().all(|(i, role)| *role == ["assistant", "tool"][i % 2]);
@@ -176,7 +176,7 @@ fn rollouts_become_rows_of_messages() {
     assert_eq!(serde_json::from_str::<Value>(best["tools"].as_str().unwrap()).unwrap(), line["tools"]);
 }
 
-/// Only the tokens of conversations of a user's loop are known: they are left out, and a message says so.
+/// Conversations of a user's loop are known only as tokens: they are left out, with a message.
 #[test]
 fn conversations_without_messages_are_left_out() {
     let folder = tempfile::tempdir().unwrap();

@@ -8,7 +8,8 @@ use serde_json::json;
 
 use crate::serve::Server;
 
-/// The page is one file with a policy that lets only its own script run; without a token it is still sent, because it asks for it.
+/// The page is one file with a policy that allows only its own script. A client without a token also gets the page, because the
+/// page requests the token.
 #[test]
 fn the_page_is_whole_and_closed() {
     let server = Server::start(&["--token-env", "SERVE_TOKEN"]);

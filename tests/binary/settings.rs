@@ -1,7 +1,7 @@
-//! Every setting of every command has an effect. Changed alone, it changes the metrics of a run or the output that
-//! `tests/data/settings.yaml` declares, is refused by name, or is reported as ignored. An ignored setting has its effect together
-//! with the settings that the table names. This test fails for a new setting without an effect, and for one that is reported as
-//! ignored but changes something.
+//! Every setting of every command has an effect. If only this setting is changed, it changes the metrics of a run or the output
+//! that `tests/data/settings.yaml` declares, is refused by name, or is reported as ignored. An ignored setting has its effect
+//! together with the settings that the table names. This test fails for a new setting without an effect, and for a setting that
+//! is reported as ignored but changes something.
 //!
 //! Ignored settings are most of them, and change nothing. One run therefore shows all that it ignores; each of the others has its
 //! own run.
@@ -261,7 +261,7 @@ impl Runs<'_> {
         self.spec.keys.get(key).cloned().unwrap_or_else(|| self.of_an_entry(key))
     }
 
-    /// The overrides with which a setting has its effect: those of its section, and `with`.
+    /// The overrides with which a setting has its effect: the overrides of its section, and `with`.
     fn with(&self, key: &str, with: &[String]) -> Vec<String> {
         let spec = self.spec;
         let named = spec.sections.iter().filter(|(prefix, _)| key.starts_with(*prefix)).flat_map(|(_, with)| with);
@@ -342,7 +342,7 @@ impl Runs<'_> {
     }
 }
 
-/// Every file below `folder` with the hash of its contents; for files that contain times, the name alone.
+/// Every file below `folder` with the hash of its contents; for files that contain times, only the name.
 fn list(root: &Path, folder: &Path, files: &mut BTreeMap<String, u64>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

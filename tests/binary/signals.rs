@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::{of_task, small_run};
 
-/// The signals that request a stop, and those after which nothing is saved, with their numbers.
+/// The signals that request a stop, and the signals after which no state is saved, with their numbers.
 const ASK: [&str; 6] = ["HUP", "INT", "TERM", "USR1", "USR2", "XCPU"];
 const END: [(&str, i32); 4] = [("QUIT", 3), ("ALRM", 14), ("VTALRM", 26), ("PROF", 27)];
 

@@ -1,4 +1,4 @@
-//! The ways to a first run: `trainer` alone, `trainer run`, `trainer init`, and what follows about runs.
+//! The ways to a first run: `trainer` without arguments, `trainer run`, `trainer init`, and the commands about runs that follow.
 
 use std::process::Output;
 

@@ -147,8 +147,8 @@ fn units(settings: &[String]) -> usize {
     line.split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// A run whose validations no longer improve ends, with its best and its last step saved, and the same command finds nothing left
-/// to do. Errors about the metric are reported before the first step.
+/// A run whose validations no longer improve ends, with its best and its last step saved, and the same command finds no steps
+/// left. Errors about the metric are reported before the first step.
 #[test]
 fn a_run_without_improvement_stops_early() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
 //! A run does not depend on the number of threads or on burn's default device. The number of threads decides which thread does
 //! which part of the work and never the order of sums. The default device may differ from the chosen one.
 //!
-//! All threads that compute, those of burn and gemm included, are those of rayon's one pool, and `RAYON_NUM_THREADS` is their
-//! number. `reward.num_workers` more threads score.
+//! All threads that compute, including the threads of burn and gemm, belong to rayon's single pool, and `RAYON_NUM_THREADS` is
+//! their number. `reward.num_workers` more threads score.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -103,7 +103,7 @@ fn the_temperature_decides_whether_validation_samples() {
     );
 }
 
-/// Null and an empty list both mean no validation: in a run that asks for none, no row has a metric of validation.
+/// Null and an empty list both mean no validation: the rows of such a run have no metrics of validation.
 #[test]
 fn a_run_without_validation_rows_trains() {
     let few = ["data.train_batch_size=8", "data.train_max_samples=16", "trainer.total_training_steps=2", "trainer.logger=[file]"];

@@ -253,8 +253,8 @@ fn takes_numbers(schema: &Value) -> bool {
     takes(schema) || schema["anyOf"].as_array().is_some_and(|any| any.iter().any(takes))
 }
 
-/// Returns the values to try for a key, as overrides and in JSON, which has neither NaN nor infinity. They are each bound of a
-/// schema, the numbers next to it, values that are not numbers, and lists of these.
+/// Returns the values to try for a key, as overrides and in JSON, which has neither NaN nor infinity. Each bound of a schema, the
+/// numbers next to it, values that are not numbers, and lists of these.
 fn tried(schema: &Value) -> Vec<(String, Option<Value>)> {
     let mut bounds = BTreeSet::new();
     walk(schema, &mut |name, value| {

@@ -1,4 +1,4 @@
-//! Ranks that do not find each other refuse to train: each would train alone, in the same folder.
+//! Ranks that do not find each other refuse to train: otherwise each would train by itself, in the same folder.
 
 use std::process::Command;
 

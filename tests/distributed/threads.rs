@@ -1,4 +1,4 @@
-//! Runs on a group of threads: the same bytes for any number of ranks. Most errors of distributed runs show here, without a
+//! Runs on a group of threads: the same bytes for any number of ranks. Most errors of distributed runs are found here, without a
 //! launcher.
 
 use std::collections::BTreeMap;
@@ -101,7 +101,8 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// With one slice the values are those of one rank, for any number of ranks; with several they depend on the slices alone.
+/// With one slice the values equal the values of one rank, for any number of ranks; with several slices they depend only on the
+/// slices.
 fn check(name: &str, arguments: &[String], sizes: &[usize]) {
     for slices in [1, 4] {
         let alone = results(arguments, 1, slices);

@@ -1,8 +1,8 @@
 //! Fuzzing: every reader of foreign data gets inputs that are almost valid. A target takes a text or a file and may refuse it; it
 //! must not panic, end the process, use more than [`watch::MOST_MEMORY`] or take longer than [`watch::LONGEST`].
 //!
-//! An input is a seed, which is a valid file, after some edits (`edits.rs`). Runs are reproducible: the random numbers depend on
-//! `BURNISH_FUZZ_SEED` alone. `cargo test --release --test fuzz` tries some hundred inputs for each target. For more:
+//! An input is a seed, which is a valid file, after some edits (`edits.rs`). Runs are reproducible: the random numbers depend
+//! only on `BURNISH_FUZZ_SEED`. `cargo test --release --test fuzz` tries some hundred inputs for each target. For more:
 //!
 //! ```text
 //! BURNISH_FUZZ_SEED=7 PROPTEST_CASES=1000000 cargo test --release --test fuzz
@@ -33,7 +33,7 @@ use burnish::util::limited_memory::LimitedMemory;
 use edits::{Edits, edits};
 use watch::Watch;
 
-/// The allocator of the program: without it, nothing bounds the memory of a template.
+/// The allocator of the program: without it, the memory of a template is not bounded.
 #[global_allocator]
 static ALLOCATOR: LimitedMemory<mimalloc::MiMalloc> = LimitedMemory(mimalloc::MiMalloc);
 
@@ -176,7 +176,7 @@ fn message(panic: &(dyn std::any::Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
-/// The files of a folder of this repository whose names end in one of these ways, none larger than 64 KiB.
+/// The files of this repository's folder with one of these endings, at most 64 KiB each.
 fn files(folder: &str, endings: &[&str]) -> Vec<Vec<u8>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let mut folders = vec![root];

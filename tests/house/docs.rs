@@ -235,7 +235,7 @@ fn generated_pages_are_up_to_date() {
     }
 }
 
-/// Adds the pages of a folder and of those in it.
+/// Adds the pages of a folder and of its subfolders.
 pub fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

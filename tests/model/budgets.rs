@@ -48,8 +48,8 @@ fn model(layers: usize, device: &Device) -> CausalLm {
     CausalLm::load(folder.path(), Init::Random { seed: 5 }, device).unwrap()
 }
 
-/// Counts of a decode step of `rows` sequences: the difference that one more token in the responses makes. The second counts are
-/// of the next step.
+/// Counts of a decode step of `rows` sequences: the difference that one additional token in the responses makes. The second
+/// counts are of the next step.
 fn decode_steps(model: &CausalLm, rows: usize, keys: usize, sampling: Sampling, enforce_eager: bool) -> [Counts; 2] {
     let prompt: Vec<u32> = (0..keys as u32).map(|i| i * 7919 % 256).collect();
     let generate = |max_tokens: usize| {

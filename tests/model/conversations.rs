@@ -1,5 +1,5 @@
 //! Conversations of several turns on the native engine. Their bits depend neither on their neighbours nor on the time that tools
-//! take. The log-probability of every sampled token equals that of the training pass over the whole sequence.
+//! take. The log-probability of every sampled token equals its log-probability in the training pass over the whole sequence.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -148,7 +148,7 @@ fn a_conversation_depends_on_itself_alone_and_is_what_training_sees() {
     }
 }
 
-/// If the engine or a conversation panics, nobody waits for it forever.
+/// If the engine or a conversation panics, the other threads do not wait for it forever.
 #[test]
 fn a_panic_ends_all_conversations() {
     struct Broken;

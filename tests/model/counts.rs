@@ -51,7 +51,7 @@ impl Counts {
         self.kernels.values().sum::<i64>().max(0) as u64
     }
 
-    /// Uploads without those of launches; each upload allocates its memory.
+    /// Uploads without the uploads of launches; each upload allocates its memory.
     pub fn uploads(&self) -> i64 {
         self.writes - self.arguments
     }

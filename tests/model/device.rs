@@ -1,5 +1,5 @@
 //! The device of the tests: the CPU, or the device that BURNISH_TEST_DEVICE names, with a value of `trainer.device` (`wgpu`,
-//! `cuda:1`). Tests of the CPU alone use `Device::flex()`.
+//! `cuda:1`). Tests of the CPU only use `Device::flex()`.
 
 use std::sync::LazyLock;
 
@@ -27,7 +27,7 @@ pub fn on_cpu() -> bool {
     burnish::model::device::is_cpu(&DEVICE)
 }
 
-/// Returns the named device; without one, prints that the test has nothing to do.
+/// Returns the named device; without a device, prints that the test is skipped.
 pub fn named_device(test: &str) -> Option<Device> {
     if on_cpu() {
         println!("{VARIABLE} names no device: {test} is skipped");

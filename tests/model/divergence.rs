@@ -35,7 +35,7 @@ fn labels(x: &Value) -> Vec<i64> {
     x.as_array().unwrap().iter().flat_map(|x| if x.is_array() { labels(x) } else { vec![x.as_i64().unwrap()] }).collect()
 }
 
-/// The labels of the rows; those of each document are shifted by one.
+/// The labels of the rows; the labels of each document are shifted by one.
 fn next_labels(x: &Value) -> Vec<i64> {
     match x[0].is_array() {
         true => x.as_array().unwrap().iter().flat_map(next_labels).collect(),

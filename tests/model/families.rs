@@ -120,7 +120,7 @@ fn files_of_other_dtypes_in_shards_or_without_a_prefix() {
     assert!(error().contains("pytorch_model.bin, a Python pickle, which is not read here"), "{}", error());
 }
 
-/// The config format of transformers 4 describes the same model as that of version 5.
+/// The config format of transformers 4 describes the same model as the format of version 5.
 #[test]
 fn older_spellings_of_config_json() {
     for (name, changes) in [

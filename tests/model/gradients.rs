@@ -175,7 +175,7 @@ fn gradients_of_values() {
     assert!((slope / (norm * norm) - 1.0).abs() < 1e-2, "slope {slope}, squared norm {}", norm * norm);
 }
 
-/// The gradients of Σ c_t·KL_t to every parameter equal those of plain autodiff through the logits of the same model.
+/// The gradients of Σ c_t·KL_t to every parameter equal the gradients of plain autodiff through the logits of the same model.
 #[test]
 fn gradients_of_the_divergence_agree_with_plain_autodiff() {
     let (model, reference) = (load("qwen2").trainable(), narrow_reference());
@@ -308,7 +308,7 @@ fn shared_prompts_and_checkpoints_change_no_gradient() {
 }
 
 /// A conversation whose context has no gradient has the gradients of its turns, each as a separate response to all that came
-/// before it. The same holds where the head is computed for sampled tokens alone.
+/// before it. The same holds if the head is computed only for sampled tokens.
 #[test]
 fn a_conversation_has_the_gradients_of_its_turns() {
     for name in cases(["qwen3", "gemma2", "gpt_neox"], 1) {

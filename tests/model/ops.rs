@@ -278,8 +278,8 @@ fn several_operations_in_one_kernel() {
     }
 }
 
-/// A decode step over sequences in scattered blocks equals plain attention over each sequence alone, in both bodies. It does not
-/// depend on the other rows or on the places of the blocks.
+/// A decode step over sequences in scattered blocks equals plain attention over each sequence by itself, in both implementations.
+/// The result depends neither on the other rows nor on the places of the blocks.
 #[test]
 fn decode_attention() {
     let dev = named();

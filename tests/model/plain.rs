@@ -28,7 +28,7 @@ pub fn plain_act(x: Tensor<2>, act: Act) -> Tensor<2> {
     }
 }
 
-/// The attention of each segment alone, with its keys repeated for each head and an explicit mask.
+/// The attention of each segment by itself, with its keys repeated for each head and an explicit mask.
 pub fn plain_attention([q, k, v]: [Tensor<3>; 3], packed: &Packed, s: AttentionScoring) -> Tensor<3> {
     let group = q.dims()[1] / k.dims()[1];
     let parts = packed.segments().filter(|x| !x.rows.is_empty()).map(|x| {

@@ -6,7 +6,7 @@
 //! (`program`, `endpoint`). The result is an [`Episode`].
 //!
 //! The sampled ids are the ids that are trained: no turn is decoded and encoded again, and context is appended as ids. A
-//! conversation depends on its own turns alone: neither other conversations nor the time that a tool takes change it.
+//! conversation depends only on its own turns: neither other conversations nor the duration of a tool call change it.
 
 #[cfg(not(unix))]
 compile_error!(

@@ -20,7 +20,7 @@ pub struct ConversationLimits {
     pub response_length: usize,
     /// The token limit of prompt and response together.
     pub max_model_len: Option<usize>,
-    /// The largest number of bytes that one token decodes to. Texts that cannot fit are not tokenized at all.
+    /// Maximum number of bytes that one token decodes to. Texts that cannot fit are not tokenized at all.
     pub longest_token: usize,
     /// The time limit of one tool call.
     pub call_timeout: Duration,

@@ -19,8 +19,9 @@ pub struct PolicyObjective {
     pub entropy_coeff: f64,
     /// `actor.kl_loss_type` and `actor.kl_loss_coef`, with `actor.use_kl_loss`.
     pub kl_loss: Option<(KlPenalty, f64)>,
-    /// ρ, `actor.policy_loss.top_entropy_quantile`: the policy loss is computed on this share of tokens, those of the highest
-    /// entropy (Wang et al. 2025, Beyond the 80/20 rule, arXiv:2506.01939; TRL `get_high_entropy_mask`). 1 is all of them.
+    /// ρ, `actor.policy_loss.top_entropy_quantile`: the policy loss is computed on this share of tokens, the tokens of the
+    /// highest entropy (Wang et al. 2025, Beyond the 80/20 rule, arXiv:2506.01939; TRL `get_high_entropy_mask`). 1 means all
+    /// tokens.
     pub top_entropy_quantile: f64,
 }
 
@@ -46,7 +47,7 @@ pub struct LossColumns<'a> {
     pub rollout_is_weights: Option<&'a [f32]>,
     /// The exact divergence from the reference at each token, for a KL loss of kind `full`.
     pub full_kl: Option<&'a [f32]>,
-    /// This micro-batch's part of the result of [`PolicyObjective::prepare`], if that is needed.
+    /// This micro-batch's part of the result of [`PolicyObjective::prepare`], if the loss needs it.
     pub factor: Option<&'a [f32]>,
     pub entropy_mask: Option<&'a [f32]>,
 }
@@ -75,8 +76,8 @@ pub struct PreparedMiniBatch {
 }
 
 impl PolicyObjective {
-    /// True if [`Self::prepare`] has anything to compute, and so needs the current policy's statistics of the whole mini-batch
-    /// before its first micro-batch.
+    /// True if [`Self::prepare`] has work to do. It then needs the current policy's statistics of the whole mini-batch before its
+    /// first micro-batch.
     pub fn needs_mini_batch(&self) -> bool {
         self.policy_loss.prepare.is_some() || self.top_entropy_quantile < 1.0
     }

@@ -57,7 +57,7 @@ pub fn names() -> Vec<&'static str> {
 }
 
 impl Reweighting {
-    /// Returns the weight of each sequence. A sequence without a score is never drawn, unless none has a score: then all weights
+    /// Returns the weight of each sequence. A sequence without a score is never drawn. If no sequence has a score, all weights
     /// are equal. `power` is `algorithm.pf_ppo.weight_pow`, at least 0.
     pub fn weights(&self, scores: &[Option<f64>], power: f64) -> Vec<f64> {
         let given = || scores.iter().copied().flatten();

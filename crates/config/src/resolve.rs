@@ -68,7 +68,7 @@ pub fn resolve(kind: Kind, request: &Request) -> Result<ResolvedConfig, ConfigEr
 /// Keys of the names of a run.
 const NAMES: [&str; 2] = ["trainer.project_name", "trainer.experiment_name"];
 
-/// Refuses secrets in the names of a run, because the names are those of its folder and go to all trackers.
+/// Refuses secrets in the names of a run, because its folder has the names and all trackers receive them.
 fn secret_names(resolved: &Node) -> Vec<Problem> {
     let text = |node: &Node| matches!(&node.value, Value::Text(text) if hide(text) != text.as_str());
     let found = NAMES.iter().filter_map(|key| Some((key, resolved.get(key).filter(|node| text(node))?)));

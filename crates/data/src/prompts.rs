@@ -35,7 +35,7 @@ pub struct Prompt {
     pub conversational: bool,
     /// Text of `ids`; after truncation, the text of the remaining ids.
     pub text: String,
-    /// Data source of the row; empty if it has none and needs none.
+    /// Data source of the row; empty if the row has no data source and needs none.
     pub data_source: String,
     pub ground_truth: Value,
     /// `extra_info` of the row, or `{}`.

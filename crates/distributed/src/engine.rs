@@ -1,4 +1,4 @@
-//! Choice of the engine: MPI if a launcher started this process with others, and none if it is alone.
+//! Choice of the engine: MPI if a launcher started this process with others, otherwise no engine.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use super::group::Group;
 use super::launch::{Launcher, MPIRUN, launcher, other_processes};
 use super::solo::Solo;
 
-/// Joins the processes that a launcher started, if the program is built with the feature `mpi`. Must be called once, before
-/// anything else in a command that trains, on the main thread, which makes all later calls.
+/// Joins the processes that a launcher started, if the program is built with the feature `mpi`. Must be called once, before any
+/// other call in a command that trains, on the main thread, which makes all later calls.
 ///
 /// # Errors
 /// If several processes do not find each other: without the feature, with another MPI than the launcher's, or with a launcher

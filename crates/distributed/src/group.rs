@@ -17,7 +17,7 @@ pub trait Group: Send + Sync {
     /// Returns the number of ranks.
     fn size(&self) -> usize;
 
-    /// Returns the index of this rank on its machine, and the number of ranks there.
+    /// Returns the index of this rank on its machine, and the number of ranks on the machine.
     fn local(&self) -> (usize, usize);
 
     /// Sends each rank its part of `send`, and receives one part from each rank (MPI's alltoallv). The parts are concatenated and
@@ -39,7 +39,7 @@ pub trait Group: Send + Sync {
     /// one is at another call, its message is printed here too, and the job ends with its code.
     fn end(&self, code: u8, message: &str);
 
-    /// Tells the other ranks that this one is still working, if the last such sign is some time ago. Not collective.
+    /// Tells the other ranks that this rank is still working, if the last such message is some time ago. Not collective.
     fn beat(&self) {}
 
     /// Sets how long ranks wait for one that neither arrives nor gives a sign; the default is 10 minutes. Not collective.

@@ -27,7 +27,7 @@ const LAUNCHERS: &[(&[&str], &str, &str)] = &[
 const RANKS: &[&str] = &["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", "RANK"];
 
 /// Variables with the number of processes that a launcher other than MPI has started: torchrun and compatible ones, and Slurm's
-/// `srun`. In a batch script, which runs as one process, Slurm sets the number of tasks, but not that of a step.
+/// `srun`. In a batch script, which runs as one process, Slurm sets the number of tasks, but not the number of tasks of a step.
 const OTHERS: &[&str] = &["WORLD_SIZE", "SLURM_STEP_NUM_TASKS"];
 
 /// Returns the launcher that started this process by MPI; `None` without a launcher.

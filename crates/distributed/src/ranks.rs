@@ -16,10 +16,10 @@ use super::tree::leaves_of;
 use super::wire::{decoded, encoded, of_f32s, to_f32s};
 use burnish_util::interrupt::Interrupted;
 
-/// The ranks that train together, seen from this one. Clones belong to the same group. With one rank, every call returns at once.
+/// The ranks that train together, seen from one rank. Clones belong to the same group. With one rank, every call returns at once.
 ///
-/// Calls are collective, like those of [`Group`]: a branch around one must not depend on facts that only one rank knows. An error
-/// of one rank must pass through [`agree`](Self::agree) before the function returns between two calls.
+/// Calls are collective, like the calls of [`Group`]: a branch around a call must not depend on facts that only one rank knows.
+/// An error of one rank must pass through [`agree`](Self::agree) before the function returns between two calls.
 #[derive(Clone)]
 pub struct Ranks {
     group: Arc<dyn Group>,
@@ -42,7 +42,7 @@ impl Ranks {
         Self { group, slices: Arc::default() }
     }
 
-    /// Creates a group of this process alone.
+    /// Creates a group with this process only.
     pub fn alone() -> Self {
         Self::new(Arc::new(Solo))
     }
@@ -60,7 +60,7 @@ impl Ranks {
         self.group.size()
     }
 
-    /// Returns true for rank 0, which alone writes files and calls services.
+    /// Returns true for rank 0, the only rank that writes files and calls services.
     pub fn is_first(&self) -> bool {
         self.rank() == 0
     }
@@ -152,7 +152,7 @@ impl Ranks {
         decoded(&bytes)
     }
 
-    /// Runs a function on rank 0 alone and returns its result on all ranks. For everything that writes a file or calls a service.
+    /// Runs a function only on rank 0, and returns its result on all ranks. For everything that writes a file or calls a service.
     ///
     /// # Errors
     /// The error of rank 0, on all ranks.
@@ -170,8 +170,8 @@ impl Ranks {
     /// Returns an error on all ranks if any rank has one: all leave a phase together, with the same information.
     ///
     /// # Errors
-    /// The errors of all ranks that have one, with their ranks, or the one error that all have. If some ranks were interrupted
-    /// and others failed, only the failures are returned.
+    /// The errors of the ranks that have one, with their ranks, or the single error that all ranks have. If some ranks were
+    /// interrupted and others failed, only the failures are returned.
     pub fn agree<T>(&self, own: Result<T>) -> Result<T> {
         if self.is_alone() {
             return own;
@@ -190,7 +190,7 @@ impl Ranks {
     /// Checks that all ranks have the same `own` text.
     ///
     /// # Errors
-    /// Names the ranks whose text differs from that of rank 0, and the first line that differs.
+    /// Names the ranks whose text differs from the text of rank 0, and the first line that differs.
     pub fn same(&self, variable: &str, own: &str) -> Result<()> {
         let all = self.gather(own.to_owned());
         let others: Vec<String> =
@@ -221,7 +221,7 @@ impl Ranks {
         })
     }
 
-    /// Tells the other ranks that this one is working, so that they continue to wait for it.
+    /// Tells the other ranks that this rank is working, so that they continue to wait for it.
     pub fn beat(&self) {
         self.group.beat();
     }

@@ -36,7 +36,7 @@ impl Ranks {
         self.first(|| unreachable!("rank 0 leads"))
     }
 
-    /// Returns the concatenated floats of all ranks for `question`. `own` are those of rank 0, which calls this within
+    /// Returns the concatenated floats of all ranks for `question`. `own` are the values of rank 0, which calls this within
     /// [`lead`](Self::lead). `counts` has the number of floats of each rank.
     pub fn ask<Q: Serialize + DeserializeOwned>(&self, question: Q, own: &[f32], counts: Vec<usize>) -> Vec<f32> {
         let request = Request(Some((question, counts.clone())));
@@ -44,7 +44,7 @@ impl Ranks {
         self.collect(own, &counts)
     }
 
-    /// Sends floats to rank 0, which returns those of all ranks.
+    /// Sends floats to rank 0, which returns the floats of all ranks.
     fn collect(&self, own: &[f32], counts: &[usize]) -> Vec<f32> {
         let own = of_f32s(own);
         let mut sent = vec![0; self.size()];

@@ -60,7 +60,7 @@ struct Thread {
 }
 
 impl Thread {
-    /// Publishes bytes, has `read` read those of all ranks, and waits until all have read them.
+    /// Publishes bytes, passes the bytes of all ranks to `read`, and waits until all ranks have read them.
     ///
     /// # Panics
     /// If another rank makes another call.

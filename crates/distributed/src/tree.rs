@@ -17,7 +17,7 @@ pub struct Subtree {
 
 /// A value that can be added to another one.
 pub trait Add {
-    /// Adds the value of the right child to that of the left child.
+    /// Adds the value of the right child to the value of the left child.
     fn add(&mut self, right: Self);
 }
 

@@ -27,7 +27,7 @@ pub struct SearchPath {
     pub(crate) inserted: Option<Inserted>,
 }
 
-/// A file whose settings lie directly above those of a built-in file, beneath everything that the user gives.
+/// A file whose settings override a built-in file, and are themselves overridden by all that the user writes.
 #[derive(Clone)]
 pub struct Inserted {
     /// The name of the built-in file.

@@ -11,8 +11,8 @@ pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     scored.filter(|(score, _)| *score >= ALIKE).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, candidate)| candidate)
 }
 
-/// Returns the key that was probably meant by `key`; never a parent of `key`. The candidates, in order: a key that ends in `key`,
-/// a key under the same parent with a similar last part, the only key with the same last part, the most similar key.
+/// Returns the existing key that is most similar to `key`; never a parent of `key`. The candidates, in order: a key that ends in
+/// `key`, a key under the same parent with a similar last part, the only key with the same last part, the most similar key.
 pub(crate) fn closest_key<'k>(key: &str, keys: &'k [String]) -> Option<String> {
     let is_parent = |k: &str| key.strip_prefix(k).is_some_and(|rest| rest.starts_with('.'));
     let (parent, last) = key.rsplit_once('.').unwrap_or(("", key));
@@ -54,13 +54,13 @@ fn similarity(a: &str, b: &str) -> f64 {
 pub enum Addition {
     /// `+` is not an option.
     No,
-    /// `+` may be meant, if no similar key exists.
+    /// The user may have meant `+`, if no similar key exists.
     Maybe,
     /// The key is inside an empty mapping, which probably takes any key.
     Likely,
 }
 
-/// Returns the problem of a key that does not exist, with the key that was probably meant, or with the advice to add it.
+/// Returns the problem of a key that does not exist, with the most similar key or with the advice to add it.
 pub fn unknown_key(key: &str, known: &[String], addition: Addition) -> Problem {
     let similar = || did_you_mean(closest_key(key, known).as_deref());
     let add = || format!("to add a key to a mapping that takes any key, write +{key}=…");

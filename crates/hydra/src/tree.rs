@@ -111,7 +111,7 @@ impl Node {
         map.shift_remove(last)
     }
 
-    /// Calls `visit` with the dotted key of every node below this one, parents first.
+    /// Calls `visit` with the dotted key of every node below this node, parents first.
     pub fn walk<'a>(&'a self, visit: &mut impl FnMut(&str, &'a Node)) {
         self.walk_from("", visit);
     }

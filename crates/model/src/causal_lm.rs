@@ -165,7 +165,7 @@ impl CausalLm {
         Self { noise: Some(Arc::new(noise)), ..self.clone() }
     }
 
-    /// Returns the same model with parameters that require gradients: only those of its adapter, if it has one.
+    /// Returns the same model with parameters that require gradients: only the parameters of its adapter, if it has one.
     pub fn trainable(mut self) -> Self {
         self.net = self.net.train();
         self
@@ -207,7 +207,7 @@ impl CausalLm {
         }
     }
 
-    /// The number of parameters, including those of an adapter.
+    /// The number of parameters, including the parameters of an adapter.
     pub fn num_parameters(&self) -> usize {
         self.net.num_params()
     }

@@ -201,8 +201,8 @@ impl PackageRoots {
     }
 }
 
-/// Groups of folders that together hold one version of CUDA, each folder laid out like a toolkit. First the conda environment, then for
-/// each package folder of Python the packages of CUDA 13 and those of CUDA 12.
+/// Groups of folders that together hold one version of CUDA, each folder laid out like a toolkit. First the conda environment,
+/// then for each package folder of Python the packages of CUDA 13 and of CUDA 12.
 pub(crate) fn groups(at: &PackageRoots) -> Vec<Vec<PathBuf>> {
     let mut groups = Vec::new();
     if let Some(conda) = &at.conda {

@@ -1,4 +1,4 @@
-//! The shared decoder: blocks of attention and MLP around a residual stream. Field names are those of Llama in Hugging Face's
+//! The shared decoder: blocks of attention and MLP around a residual stream. Field names are the names of Llama in Hugging Face's
 //! spelling. So a parameter's path in the module is its name in most files (see [`super::naming`] for the others).
 //!
 //! Shapes: n = rows of a pass, all tokens one after another without padding; h = hidden size, d = head dim. The residual stream

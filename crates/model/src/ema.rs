@@ -1,4 +1,4 @@
-//! Moves weights towards those of another model of the same architecture (an exponential moving average).
+//! Moves weights towards the weights of another model of the same architecture (an exponential moving average).
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::Tensor;

@@ -9,7 +9,7 @@ use super::device::is_cpu;
 use super::ops::to_host;
 
 impl CausalLm {
-    /// Returns a SHA-256 of the shape and all parameters, including those of an adapter.
+    /// Returns a SHA-256 of the shape and all parameters, including the parameters of an adapter.
     pub fn fingerprint(&self) -> String {
         struct Visitor(Sha256, Vec<String>);
         impl ModuleVisitor for Visitor {

@@ -80,7 +80,7 @@ pub struct HfReader<'a> {
 }
 
 impl<'a> HfReader<'a> {
-    /// Creates a reader that has read nothing yet.
+    /// Creates a reader without any keys read.
     pub(super) fn new(json: &'a Map<String, Value>) -> Self {
         Self { json, read: RefCell::default() }
     }

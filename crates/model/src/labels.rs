@@ -62,7 +62,8 @@ impl HfConfig {
         Ok(DecoderConfig { head, ..config })
     }
 
-    /// Turns the config of a language model into that of a classifier. transformers takes the number of labels from `id2label`.
+    /// Turns the config of a language model into the config of a classifier. transformers takes the number of labels from
+    /// `id2label`.
     fn become_classifier(&mut self, kind: Classifier, labels: usize) {
         let Some(model_type) = self.json.get("model_type").and_then(Value::as_str) else { return };
         let class = FAMILIES.iter().find(|f| f.model_type == model_type).map_or("", |family| family.class);

@@ -1,6 +1,6 @@
 //! Counts the elements that a model's passes hold at once, from its shape. Every element is an f32, on every device.
 //!
-//! The counts follow the code: tensors that the operations of [`super::ops`] keep for their backward passes, those of a running
+//! The counts follow the code: tensors that the operations of [`super::ops`] keep for their backward passes, tensors of a running
 //! block, and one chunk of the head. Small tensors are not counted: rotations, indices, log-sums of attention.
 
 use anyhow::{Result, bail};

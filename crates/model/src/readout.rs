@@ -78,7 +78,7 @@ impl CausalLm {
     /// CPU no row depends on the number of rows.
     ///
     /// # Panics
-    /// If labels are asked of a language model, or tokens of a classifier.
+    /// If labels are requested of a language model, or tokens of a classifier.
     pub(super) fn head_rows(&self, hidden: &Tensor<2>, readout: Readout) -> Tensor<2> {
         let w = self.rows_of_head(readout);
         let y = match readout {

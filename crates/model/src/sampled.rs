@@ -57,7 +57,7 @@ impl Sampled {
         all
     }
 
-    /// Selects the gradients of the sampled tokens from those of all response tokens.
+    /// Selects the gradients of the sampled tokens from the gradients of all response tokens.
     pub(crate) fn select(&self, grads: TokenGrads) -> TokenGrads {
         let Some(at) = &self.at else { return grads };
         let column = |column: Vec<f32>| if column.is_empty() { column } else { at.iter().map(|&at| column[at]).collect() };

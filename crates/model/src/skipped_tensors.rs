@@ -1,5 +1,5 @@
 //! Tensors in a model's files that are not parameters of the network. They must equal the values that are computed in their
-//! place; others are reported.
+//! place; unequal ones are reported.
 
 use std::collections::BTreeMap;
 

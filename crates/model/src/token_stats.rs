@@ -53,12 +53,12 @@ impl<'a> From<&'a CausalLm> for ComparisonTarget<'a> {
     }
 }
 
-/// A text and the tokens after which a head is read ([`Readout`](super::Readout)). That is the last token for the score of a
-/// text, or the end of each step for a process reward model. Texts with the same prompt share its pass.
+/// A text and the tokens after which a head is read ([`Readout`](super::Readout)). That is the last token of a text for its
+/// score, or the end of each step for a process reward model. Texts with the same prompt share its pass.
 #[derive(Clone, Copy, Debug)]
 pub struct MarkedSequence<'a> {
     pub sequence: Sequence<'a>,
-    /// Positions in prompt and response together, ascending, none before the prompt's last token.
+    /// Positions in prompt and response together, ascending, not before the prompt's last token.
     pub at: &'a [usize],
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Layout {
     /// The token id of each row.
     pub(super) ids: Vec<u32>,
     pub(super) packed: Arc<Packed>,
-    /// The rows that are read, in the order of the texts: those that predict a response token, or those of marks.
+    /// The rows that are read, in the order of the texts: rows that predict a response token, or rows of marks.
     rows: Vec<usize>,
     pub(super) targets: Vec<u32>,
     /// The row of each sequence's last prompt token.

@@ -159,8 +159,8 @@ impl WeightFiles {
         Ok((tensors, others))
     }
 
-    /// Builds the network of `config` with these weights. Every parameter must exist in the files, except those of the head that
-    /// `fresh_head` gives. Unknown tensors are errors.
+    /// Builds the network of `config` with these weights. Every parameter must exist in the files, except the parameters of the
+    /// head that `fresh_head` gives. Unknown tensors are errors.
     pub fn build(&self, config: &DecoderConfig, fresh_head: Option<&FreshHead>, device: &Device) -> Result<Decoder> {
         let origin = self.maps.first().map(|(path, _)| path.display().to_string()).unwrap_or_default();
         let (tensors, others) = self.parameters_and_others(config)?;

@@ -41,7 +41,7 @@ pub(crate) fn place(parameter: &str, config: &DecoderConfig) -> Option<(String, 
 
 impl FileTensors {
     /// Finds the tensors of a network with these parameters. `alike` tells if two names have the same update; a tensor whose
-    /// parts differ in it is split.
+    /// parts have different updates is split.
     pub(crate) fn new(
         trained: &BTreeMap<String, Vec<usize>>,
         config: &DecoderConfig,
@@ -83,7 +83,7 @@ impl FileTensors {
         part.place.into_file(values, &part.shape, config, tensor);
     }
 
-    /// Returns the values of a parameter from those of its tensor.
+    /// Returns the values of a parameter from the values of its tensor.
     ///
     /// # Panics
     /// If the parameter is not a part of a tensor.

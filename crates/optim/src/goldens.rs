@@ -177,8 +177,8 @@ fn every_optimizer_goes_on_exactly_after_a_resume() {
     }
 }
 
-/// transformers' names of optimizers stay in `from-trl`. The names of torch, verl and Megatron are known here, or refused with a
-/// reason.
+/// transformers' names of optimizers stay in `from-trl`. The names of torch, verl and Megatron are supported here, or refused
+/// with a reason.
 #[test]
 fn options_and_names_are_checked() {
     for name in ["AdamW", "adamw", "adam", "Adam", "SGD", "sgd", "Muon", "muon", "AdamW8bit", "Adafactor", "FusedAdam", "_AdamW"]

@@ -39,7 +39,7 @@ pub struct Learner {
 pub struct Update {
     /// Global 2-norm of the gradient before clipping.
     pub grad_norm: f64,
-    /// False if the gradient was not finite: nothing was changed, as in verl.
+    /// False if the gradient was not finite: the weights and the state are unchanged, as in verl.
     pub applied: bool,
     /// First parameter whose gradient is not finite, if there is one.
     pub nonfinite: Option<String>,

@@ -1,4 +1,4 @@
-//! Updates on a GPU: the weights equal those of the CPU and stay in their buffers, and clones keep their old weights.
+//! Updates on a GPU: the weights equal the weights on the CPU and stay in their buffers, and clones keep their old weights.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -26,7 +26,7 @@ pub struct Optimizer {
     pub(super) rules: Rules,
     /// Number of updates made.
     pub step: u64,
-    /// Parameters that have been updated, on any rank: all ranks have the same names here.
+    /// Parameters that have been updated on any rank: all ranks have the same names here.
     pub(super) state: BTreeMap<String, OptimizerState>,
 }
 
@@ -118,7 +118,7 @@ impl Optimizer {
         kept.map(|(slot, stored)| slot.bytes_of(stored.count())).sum()
     }
 
-    /// Returns true if the updated tensors are those of the files, and these differ from the parameters of the network.
+    /// Returns true if the optimizer updates the tensors of the files, and these differ from the parameters of the network.
     pub(super) fn sees_files(&self, config: &DecoderConfig) -> bool {
         self.rules.all.sees_tensors() && differs(config.naming)
     }
@@ -189,12 +189,13 @@ impl Optimizer {
     }
 
     /// Returns the state as named tensors, such as `NAME.exp_avg` (torch's names), for a checkpoint. Each rank has only its own
-    /// elements: a [`Learner`](super::Learner) saves those of all.
+    /// elements: a [`Learner`](super::Learner) saves the elements of all ranks.
     pub fn tensors(&self) -> Vec<DeferredTensor<'_>> {
         self.tensors_by(&|_, _, own| own)
     }
 
-    /// Returns the state as named tensors; `gather` turns this rank's elements into those of all ranks when a tensor is written.
+    /// Returns the state as named tensors; `gather` turns this rank's elements into the elements of all ranks when a tensor is
+    /// written.
     pub(super) fn tensors_by<'a>(&'a self, gather: &'a Gather<'a>) -> Vec<DeferredTensor<'a>> {
         let tensor = move |name: &'a String, kept: &'a OptimizerState, index: usize| {
             let slot = &kept.slots[index];
@@ -207,7 +208,7 @@ impl Optimizer {
         self.state.iter().flat_map(of).collect()
     }
 
-    /// Returns this rank's elements of a parameter's state tensor; empty if it stores none.
+    /// Returns this rank's elements of a parameter's state tensor; empty if the rank stores none.
     pub(super) fn own_numbers(&self, parameter: &str, kind: &str) -> Vec<f32> {
         let kept = self.state.get(parameter);
         let stored = kept.and_then(|kept| kept.state.get(kept.slots.iter().position(|slot| slot.kind == kind)?));

@@ -83,7 +83,7 @@ fn reduce_by(gradients: GradientSum, shards: &Shards, ranks: &Ranks, at_a_time: 
     sums.into_iter().enumerate().map(reduced).collect()
 }
 
-/// Facts that the ranks know of each other.
+/// Facts that the ranks know about each other.
 struct Exchange {
     slices: usize,
     /// Nodes of the tree that each rank is left with, rank after rank.
@@ -191,7 +191,7 @@ mod tests {
         gradients
     }
 
-    /// For any number of ranks and any size of rounds, the sums and their norms are those of one rank.
+    /// For any number of ranks and any size of rounds, the sums and their norms equal the result of one rank.
     #[test]
     fn sums_do_not_depend_on_ranks_and_rounds() {
         let mut sum = tree::Sum::new(SLICES);

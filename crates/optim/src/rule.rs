@@ -199,7 +199,7 @@ pub trait Rule: Send + Sync {
     }
 
     /// Returns true if the update of an element depends on the other elements of its tensor and their positions. The tensor is
-    /// then that of the model's files, which other libraries see.
+    /// then the tensor of the model's files, which other libraries see.
     fn sees_tensors(&self) -> bool {
         false
     }

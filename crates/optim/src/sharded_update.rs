@@ -15,8 +15,9 @@ use burnish_model::decoder::Decoder;
 use burnish_model::ops::{f32s, flex_f32, tensor_from_vec, to_host};
 
 impl Optimizer {
-    /// Updates the elements of a rank, after scaling the gradients by `grad_scale`. `gradients` has, for each parameter, those of
-    /// these elements, or `None` if no rank has one. Returns the concatenated new weights of the parameters that have gradients.
+    /// Updates the elements of a rank, after scaling the gradients by `grad_scale`. `gradients` has, for each parameter, the
+    /// gradients of these elements, or `None` if no rank has a gradient. Returns the concatenated new weights of the parameters
+    /// that have gradients.
     pub(super) fn update_shard(
         &mut self,
         net: &Decoder,

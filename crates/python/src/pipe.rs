@@ -19,7 +19,7 @@ pub fn read_available(from: &mut impl Read, mut take: impl FnMut(&[u8]) -> bool)
     }
 }
 
-/// Sends as much as the stream takes and returns the unsent rest, which is empty if nobody reads any more.
+/// Sends as much as the stream takes and returns the unsent rest, which is empty if the reader is gone.
 pub fn send_available<'a>(to: &mut impl Write, mut bytes: &'a [u8]) -> &'a [u8] {
     while !bytes.is_empty() {
         match to.write(bytes) {

@@ -84,7 +84,7 @@ impl Need {
         }
     }
 
-    /// Returns the settings that describe this input and that nothing else reads.
+    /// Returns the settings that describe this input and have no other reader.
     pub fn reads(self) -> &'static [&'static str] {
         match self {
             Self::Components => &["algorithm.gdpo_reward_keys", "algorithm.gdpo_reward_weights"],

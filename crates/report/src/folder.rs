@@ -1,4 +1,4 @@
-//! Search for the folders of runs: all runs under a folder, and the one that a path refers to.
+//! Search for the folders of runs: all runs under a folder, and the run that a path refers to.
 
 use std::collections::HashSet;
 use std::fs;
@@ -14,7 +14,7 @@ use burnish_util::suggest::did_you_mean;
 const DEPTH: usize = 6;
 const FOLDERS: usize = 20_000;
 
-/// Returns true if this folder is that of a run.
+/// Returns true if this folder is the folder of a run.
 pub fn is_run(dir: &Path) -> bool {
     [INFO, METRICS].iter().any(|file| dir.join(file).is_file())
 }

@@ -2,7 +2,7 @@
 
 use super::series::Series;
 
-/// The first metrics; those of validation follow.
+/// The first metrics; the metrics of validation follow.
 const FIRST: &[&str] = &[
     "critic/score/mean",
     "train/loss",
@@ -15,7 +15,7 @@ const FIRST: &[&str] = &[
     "perf/throughput",
 ];
 
-/// Returns the names of these metrics that one of the runs has: score, loss, size of the updates, then those of validation.
+/// Returns the names of these metrics that one of the runs has: score, loss, size of the updates, then metrics of validation.
 pub fn headline(runs: &[&Series]) -> Vec<String> {
     let names = runs.iter().flat_map(|series| series.names());
     let is_validation = |name: &&str| name.starts_with("val-core/") || name.starts_with("val/");

@@ -51,7 +51,7 @@ impl SamplePositions {
         self.0.iter().map(|sample| sample.length + 1).sum()
     }
 
-    /// Appends `[sample,…]` by step, at most `budget` bytes: all samples, or those of evenly spread steps. The last step is
+    /// Appends `[sample,…]` by step, at most `budget` bytes: all samples, or the samples of evenly spread steps. The last step is
     /// always included, and training and validation keep their proportion. Returns the number of samples left out.
     ///
     /// # Errors

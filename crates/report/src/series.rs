@@ -11,7 +11,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::tail::{Lines, Tail};
 
-/// Values of a run. If a metric has two values for one step, the one written last counts.
+/// Values of a run. If a metric has two values for one step, the last one is used.
 #[derive(Debug, Default)]
 pub struct Series {
     /// Steps, in the order of the file.

@@ -1,4 +1,4 @@
-//! Tests of the status of a run, which the record, `runs show` and the page must all report alike.
+//! Tests of the status of a run, which the record, `runs show` and the page must all report in the same way.
 
 use std::fs;
 use std::path::{Path, PathBuf};

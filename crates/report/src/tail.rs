@@ -106,7 +106,7 @@ impl Tail {
         }
     }
 
-    /// Returns true if this is the same file as last time and nothing was removed from it.
+    /// Returns true if this is the same file as last time and no byte of it was removed.
     fn is_continued_by(&self, file: Option<&File>) -> io::Result<bool> {
         let (Some(before), Some(now)) = (&self.file, file) else { return Ok(false) };
         let (before, now) = (before.metadata()?, now.metadata()?);

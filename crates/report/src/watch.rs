@@ -96,7 +96,7 @@ struct View {
     /// The page and its data as sent, built on first request.
     sent: [Option<Bytes>; 2],
     made_of: Vec<Trace>,
-    /// Version, by which browsers know if they have the newest data.
+    /// Version from which browsers see if they have the newest data.
     version: u64,
 }
 
@@ -169,7 +169,7 @@ impl View {
     }
 }
 
-/// Collects the traces before anything is read, so that a change in the meantime is noticed the next time.
+/// Collects the traces before any file is read, so that a change in the meantime is noticed the next time.
 fn traces(gather: &Gather) -> Vec<Trace> {
     let trace = |dir: &std::path::Path| {
         let recorded = RecordedRun::read(dir).metrics;

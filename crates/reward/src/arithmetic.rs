@@ -1,4 +1,4 @@
-//! The arithmetic task: the response must be the result and nothing else.
+//! The arithmetic task: the response must consist of the result.
 
 use anyhow::Result;
 

@@ -27,7 +27,7 @@ impl Rewards {
         combined
     }
 
-    /// Computes the weighted sum alone.
+    /// Computes only the weighted sum.
     fn sum(&self, scores: Vec<Score>) -> ResponseScore {
         let mut combined = ResponseScore::default();
         let mut sum = None;

@@ -16,7 +16,7 @@ pub trait Conversation: Sync {
     /// words.
     fn tokens_only(&self) -> bool;
 
-    /// Returns the number of turns, counted as in verl: those of the model, of tools and of users, and one for the prompt.
+    /// Returns the number of turns, counted as in verl: turns of the model, of tools and of users, and one for the prompt.
     fn num_turns(&self) -> usize;
 
     /// Returns the rewards of tools, in the order in which they were earned.

@@ -22,7 +22,7 @@ impl<'a> FailedScores<'a> {
         Self { on_error, stats, first: None, count: 0 }
     }
 
-    /// Returns the score that replaces that of a failed function. `place` describes the response for the message.
+    /// Returns the score that replaces the score of a failed function. `place` describes the response for the message.
     ///
     /// # Errors
     /// If the failure ends the run. An interruption always does.
@@ -30,7 +30,7 @@ impl<'a> FailedScores<'a> {
         self.instead(error, &format!("reward function \"{function}\""), place)
     }
 
-    /// Returns the score that replaces those of all functions for a failed conversation.
+    /// Returns the score that replaces the scores of all functions for a failed conversation.
     ///
     /// # Errors
     /// The errors of [`Self::replace`].

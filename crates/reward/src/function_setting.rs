@@ -13,7 +13,7 @@ pub struct FunctionSetting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
     Number,
-    /// Integers, at least this one.
+    /// Integers from this minimum.
     Count(u32),
     /// True and false, stored as 1 and 0.
     Flag,

@@ -1,4 +1,4 @@
-//! Stress tests with degenerate, repetitive responses: 100,000 copies of anything that a scorer might parse as nesting. Scorers
+//! Stress tests with degenerate, repetitive responses: 100,000 copies of each text that a scorer might parse as nesting. Scorers
 //! run on threads with stacks of 2 MB, and a stack overflow cannot be caught. So every scorer gets every text on a stack of half
 //! that size.
 

@@ -21,7 +21,7 @@ pub struct RewardOptions {
     pub weights: Vec<f64>,
     /// Settings of functions, by function name.
     pub settings: BTreeMap<String, BTreeMap<String, f64>>,
-    /// Functions that only this run has, such as those of a Python file.
+    /// Functions that only this run has, such as the functions of a Python file.
     pub own: Vec<Reward>,
     pub services: Services,
     pub on_error: OnError,

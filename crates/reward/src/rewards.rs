@@ -1,5 +1,5 @@
-//! Reward functions of a run, which score a response together. `judge_call.rs` calls those that need one response alone, as soon
-//! as it ends. `complete.rs` calls the others and computes the weighted sum.
+//! Reward functions of a run, which score a response together. `judge_call.rs` calls the functions that need one response only,
+//! as soon as it ends. `complete.rs` calls the others and computes the weighted sum.
 
 use anyhow::{Context, Result};
 

@@ -11,8 +11,8 @@ pub struct Score {
     /// `None` if the function abstains. The response is then left out of every baseline and mean and gets advantage 0.
     pub score: Option<f32>,
     pub extras: Vec<(String, f64)>,
-    /// Answer extracted from the response; [`NO_ANSWER`] if none was found, `None` from a scorer that extracts no answer.
-    /// Validation's `maj@N` groups responses to one prompt by it.
+    /// Answer extracted from the response; [`NO_ANSWER`] if the scorer found no answer, `None` from a scorer that extracts no
+    /// answers. Validation's `maj@N` groups responses to one prompt by it.
     pub pred: Option<String>,
     /// Values other than numbers: written next to the response in files, and never averaged.
     pub notes: Vec<(String, Value)>,

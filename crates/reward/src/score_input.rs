@@ -65,8 +65,8 @@ impl Default for ScoreInput<'_> {
 }
 
 impl<'a> ScoreInput<'a> {
-    /// Returns the ground truth for scorers that compare with text; `None` if the row has none (`null`). The scorer then
-    /// abstains.
+    /// Returns the ground truth for scorers that compare with text; `None` if the row has no ground truth (`null`). The scorer
+    /// then abstains.
     ///
     /// # Errors
     /// If the ground truth is neither text nor `null`.

@@ -10,7 +10,7 @@ use super::services::{RewardService, Services};
 
 impl Services {
     /// Starts the services that the scorers of these data sources and the functions of these names need. A data source without a
-    /// scorer needs none.
+    /// scorer needs no service.
     ///
     /// # Errors
     /// If programs have to be run but there is no sandbox (`None`, because reward.sandbox_fusion.url is null), or if math-verify

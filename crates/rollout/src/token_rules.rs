@@ -18,8 +18,8 @@ impl TokenRules {
         sequences.filter(|(_, others)| response.ends_with(others)).map(|(last, _)| *last)
     }
 
-    /// Returns true if some token can always be drawn from a vocabulary of this size. It must be allowed, end no bad word, and
-    /// differ from these stop tokens, which `min_tokens` forbids at first.
+    /// Returns true if some token can always be drawn from a vocabulary of this size. It must be allowed, must not end a bad
+    /// word, and must differ from these stop tokens, which `min_tokens` forbids at first.
     pub fn leave_a_token(&self, vocab: usize, stops: &[u32]) -> bool {
         let ends_a_word = |token: u32| self.bad_words.iter().any(|word| word.last() == Some(&token));
         let is_free = |token: u32| !stops.contains(&token) && !ends_a_word(token);

@@ -15,8 +15,8 @@ pub trait Turns: Sync {
     fn ended(&self, sequence: usize, turn: Response);
 
     /// Returns the arrivals since the last call; `None` once every sequence is over, or if the engine's call is to end when the
-    /// current turns do. With `wait`, the engine is idle and the call may block until there is an arrival; it may also return
-    /// none, and is then called again.
+    /// current turns do. With `wait`, the engine is idle, and the call may block until an arrival. It may also return no turn,
+    /// and is then called again.
     fn arrived(&self, wait: bool) -> Option<Vec<Arrival>>;
 }
 
@@ -41,14 +41,14 @@ pub struct TurnRequest {
     pub sampling: Sampling,
     /// Random stream of the turn; each token takes one number of it.
     pub stream: Stream,
-    /// A function that ends the turn, in addition to that of the engine's call.
+    /// A function that ends the turn, in addition to the function of the engine's call.
     pub stops: Option<TurnStops>,
-    /// Set once nothing waits for the turn any more: the engine then ends it before its next token, before all other conditions.
+    /// Set once the turn is no longer awaited: the engine then ends it before its next token, before all other conditions.
     pub cancelled: Option<Arc<AtomicBool>>,
 }
 
 impl TurnRequest {
-    /// Returns true once nothing waits for the turn any more.
+    /// Returns true once the turn is no longer awaited.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.as_ref().is_some_and(|cancelled| cancelled.load(Ordering::Relaxed))
     }

@@ -61,7 +61,7 @@ pub struct RunInfo {
     /// Step after which validation measures something else than before; earlier values are not comparable.
     #[serde(default)]
     pub validated_after: Option<u64>,
-    /// Set if, at the end of the run, the scores taught the policy nothing: the first such step, and the reason.
+    /// Set if the scores taught the policy nothing at the end of the run: the first such step, and the reason.
     #[serde(default)]
     pub no_signal: Option<String>,
     /// Error that the run failed with.

@@ -9,7 +9,7 @@
 //! <dir>/earlier-ID/    these files of an earlier run that neither finished nor saved ([`EarlierRun`])
 //! ```
 //!
-//! Training reads none of these files: a run is resumed from its checkpoint alone.
+//! Training does not read these files: a run is resumed only from its checkpoint.
 
 mod earlier;
 mod info;

@@ -93,7 +93,7 @@ impl Record {
         Ok(Self { trackers, stage, validations, folder: Some(folder), ..Self::with_output(watched, output) })
     }
 
-    /// Creates a record that writes nothing to the run's folder and logs to the console alone.
+    /// Creates a record that does not write to the run's folder and logs only to the console.
     pub fn console_only(session: &TrackedRun, watched: WatchedMetric, output: &Output) -> Self {
         Self { trackers: Trackers::console(session), ..Self::with_output(watched, output) }
     }
@@ -159,7 +159,7 @@ impl Record {
     }
 
     /// Notes since which step the scores have taught the policy nothing, and the reason. [`end`](Record::end) reports it. It then
-    /// recommends the last checkpoint only if validation found no better one.
+    /// recommends the last checkpoint only if validation did not find a better one.
     pub fn note_no_signal(&mut self, since: Option<(u64, &'static str)>) {
         self.no_signal = since;
     }

@@ -47,7 +47,7 @@ pub struct Sample {
 /// A multi-turn conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConversationSample {
-    /// All messages, those of the prompt first.
+    /// All messages, the messages of the prompt first.
     pub messages: Vec<Value>,
     /// Number of the prompt's messages.
     #[serde(rename = "asked")]

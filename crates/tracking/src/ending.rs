@@ -9,14 +9,14 @@ use burnish_util::interrupt::Interrupt;
 pub enum Exit {
     /// All steps are done.
     Finished,
-    /// The run was asked to stop; it can be resumed.
+    /// The run received a stop request; it can be resumed.
     Interrupted,
     /// An error ended the run.
     Failed,
 }
 
-/// Time that all trackers together may take once the run was asked to stop. Kubernetes and Slurm kill a process half a minute
-/// after the request, and finishing and saving the step takes part of that time too.
+/// Time that all trackers together may take after a stop request. Kubernetes and Slurm kill a process half a minute after the
+/// request, and finishing and saving the step takes part of that time too.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// The end of a run, as passed to its trackers. The run's record has it already.
@@ -35,14 +35,14 @@ impl Ending {
         Self { exit, interrupt: interrupt.clone(), hurried, started: Instant::now() }
     }
 
-    /// Creates the ending of a run that was not asked to stop, for tests.
+    /// Creates the ending of a run without a stop request, for tests.
     #[cfg(test)]
     pub(super) fn uninterrupted(exit: Exit) -> Self {
         Self::new(exit, &Interrupt::default())
     }
 
-    /// Returns how long a caller may still wait if it wants to wait for `patience`. If the run was asked to stop: at most until
-    /// ten seconds after the end. Once a signal arrives after the end: no time.
+    /// Returns how long a caller may still wait if it wants to wait for `patience`. After a stop request: at most until ten
+    /// seconds after the end. Once a signal arrives after the end: no time.
     pub fn left(&self, patience: Duration) -> Duration {
         let at_most = match (self.hurried, self.interrupt.is_requested()) {
             (true, _) => patience.min(STOP_LIMIT),

@@ -1,6 +1,6 @@
 //! verl's metrics file: one JSON object per step, `{"step":3,"data":{"actor/pg_loss":-0.012345678,…}}`.
 //!
-//! The content depends on the metrics alone: equal runs write equal bytes. Numbers are the shortest text that reads back as the
+//! The content depends only on the metrics: equal runs write equal bytes. Numbers are the shortest text that reads back as the
 //! same `f64`. The three values that JSON lacks are the strings `"NaN"`, `"Infinity"` and `"-Infinity"`, which Python's `float`
 //! and Rust's `parse` understand (verl writes `null` for all three).
 

@@ -60,7 +60,7 @@ pub(super) struct RetryPolicy {
     /// Pause after the first of several failures in a row; each further pause is twice as long.
     pub first_pause: Duration,
     pub(crate) longest_pause: Duration,
-    /// Longest wait at the end of the run while no row is delivered; shorter if the run was asked to stop ([`Ending`]).
+    /// Longest wait at the end of the run while no row is delivered; shorter after a stop request ([`Ending`]).
     pub finish: Duration,
     /// Longest total wait at the end of the run, if rows are being delivered.
     pub whole: Duration,
@@ -89,7 +89,7 @@ struct State {
     exit: Option<Exit>,
     /// True once the thread has finished.
     done: bool,
-    /// True once nothing waits for deliveries any more.
+    /// True once deliveries are no longer awaited.
     abandoned: bool,
 }
 
@@ -287,7 +287,7 @@ impl Shared {
         Some(state.rows.drain(..count).collect())
     }
 
-    /// Repeats an attempt until it succeeds or fails for good; `None` if nothing waits for the result any more.
+    /// Repeats an attempt until it succeeds or fails for good; `None` if the result is no longer awaited.
     fn retry(&self, mut attempt: impl FnMut() -> Result<(), DeliveryError>) -> Option<Result<(), (usize, anyhow::Error)>> {
         let mut pause = self.policy.first_pause;
         loop {

@@ -75,7 +75,7 @@ fn create_new(dir: &Path) -> io::Result<(PathBuf, File)> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Returns a `tensorflow.Event`: wall_time = 1, step = 2, and the one field that `fill` adds (file_version = 3, summary = 5,
+/// Returns a `tensorflow.Event`: wall_time = 1, step = 2, and the field that `fill` adds (file_version = 3, summary = 5,
 /// session_log = 7).
 fn event(wall_time: f64, step: u64, fill: impl FnOnce(&mut ProtobufMessage)) -> Vec<u8> {
     ProtobufMessage::of(|event| {

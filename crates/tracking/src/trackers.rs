@@ -8,7 +8,7 @@ use super::console::{self, Console};
 use super::registry::named;
 use super::{Ending, Metrics, StepTable, TrackedRun, Tracker, TrackerEntry, file};
 
-/// Open trackers of a run; none by default.
+/// Open trackers of a run; empty by default.
 #[derive(Debug, Default)]
 pub struct Trackers {
     open: Vec<OpenTracker>,
@@ -42,7 +42,7 @@ impl Trackers {
         Self::from_entries(entries, session)
     }
 
-    /// Opens the console alone, for commands that must not write to a run's folder.
+    /// Opens only the console, for commands that must not write to a run's folder.
     pub fn console(session: &TrackedRun) -> Self {
         let tracker = Box::new(Console::new(session));
         Self { open: vec![OpenTracker { name: console::TRACKER.name, tracker, failed: 0, last: None }] }

@@ -1,4 +1,4 @@
-//! `trainer runs rm`: deletes the files that runs wrote, and nothing else.
+//! `trainer runs rm`: deletes the files that runs wrote, and no others.
 
 use std::fs::{self, File};
 use std::io::{BufRead, IsTerminal, stdin};

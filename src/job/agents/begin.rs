@@ -35,7 +35,7 @@ const RESPONSE_TEMPLATES: &[(&str, &str)] =
 
 impl Agents {
     /// Returns the conversation of a row, with turns sampled by `sampling`. `request_id`: its name for tools and users, the same
-    /// in a resumed run. Asks nobody anything yet.
+    /// in a resumed run. Does not start a turn yet.
     ///
     /// # Errors
     /// If the row names something unknown, or lacks what its tools or its user need.
@@ -128,7 +128,7 @@ impl Agents {
         selected(&all, info)
     }
 
-    /// Returns the user that a row names in its `interaction_kwargs`; if it names none, the only user.
+    /// Returns the user that a row names in its `interaction_kwargs`; if it names no user, the only user.
     fn user(&self, info: &Value, session: Option<&Session>, request_id: &str) -> Result<Option<Box<dyn User>>> {
         let Some(only) = self.users.first() else { return Ok(None) };
         let kwargs = info.get("interaction_kwargs").filter(|kwargs| !kwargs.is_null());

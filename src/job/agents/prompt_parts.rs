@@ -93,7 +93,7 @@ impl Agents {
 /// Returns the format of this name; `auto` detects it in the chat template.
 ///
 /// # Errors
-/// If no format has the name, or the template shows none.
+/// If no format has the name, or the template shows no format.
 fn format_of(name: &str, tokenizer: &Tokenizer) -> Result<&'static CallFormat> {
     if name != "auto" {
         return format_named(name).with_context(|| format!("unknown format {name}"));

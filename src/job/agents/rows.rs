@@ -24,7 +24,7 @@ pub fn check_single_turns<'a>(keys: &AgentKeys, mut prompts: impl Iterator<Item 
     Err(nothing_to_call(keys.group, &keys.agent.default_agent_loop, &prompt.agent, &needed)).with_context(|| prompt.place())
 }
 
-/// Returns the error of a row whose loop has nothing to call. `default`: the default loop.
+/// Returns the error of a row whose loop has no tools to call. `default`: the default loop.
 fn nothing_to_call(group: &str, default: &str, name: &str, needed: &[&str]) -> anyhow::Error {
     let needed: Vec<String> = needed.iter().map(|key| format!("{group}.{key}=FILE")).collect();
     anyhow::anyhow!(
@@ -35,7 +35,7 @@ fn nothing_to_call(group: &str, default: &str, name: &str, needed: &[&str]) -> a
 }
 
 impl Agents {
-    /// Begins the conversation of every row, without asking anybody anything.
+    /// Begins the conversation of every row, without starting a turn.
     ///
     /// # Errors
     /// If a row names something unknown, or lacks what its tools or its user need; if no row uses some tools, users, environments

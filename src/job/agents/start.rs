@@ -31,7 +31,7 @@ pub(super) const ENVIRONMENT: &str = "environment_agent";
 pub(super) const TEXT_ENVIRONMENT: &str = "text_environment_agent";
 pub(super) const SERVER: &str = "server_agent";
 
-/// The settings of conversations, and the settings elsewhere that concern them.
+/// The settings of conversations, and other settings that concern them.
 pub struct AgentSettings<'a> {
     pub keys: AgentKeys<'a>,
     pub process: ProcessKeys<'a>,
@@ -52,7 +52,7 @@ pub struct Agents {
     /// Dotted key of the group of the settings of conversations.
     pub(super) group: &'static str,
     pub(super) limits: ConversationLimits,
-    /// Loop of rows that name none.
+    /// Loop of rows that do not name a loop.
     pub(super) default: String,
     /// True if every row has that loop, even if it names another.
     pub(super) ignores_names: bool,
@@ -75,7 +75,7 @@ pub struct Agents {
     /// By loop: the settings that give it something to call, and the settings that it needs at least one of.
     pub(super) read_by: BTreeMap<&'static str, (Vec<&'static str>, Vec<&'static str>)>,
     pub(super) prompt: Option<PromptParts>,
-    /// Recorder of results, including those of an earlier process.
+    /// Recorder of results, including the results of an earlier process.
     pub(super) recorder: Option<Recorder>,
     /// Chats of `tool_agent`, by the names of the tools that a row may use.
     pub(super) chats: Mutex<HashMap<Vec<String>, Arc<TemplateChat>>>,

@@ -36,7 +36,7 @@ impl FolderCopy {
 /// Finds or writes the copy of a folder.
 ///
 /// # Errors
-/// If it can be written nowhere.
+/// If no folder accepts the copy.
 pub(super) fn of(folder: &BuiltInFolder) -> Result<FolderCopy> {
     let mut refused = Vec::new();
     for place in cache_folder().map(Ok).into_iter().chain(iter::once_with(|| temporary_folder().map_err(anyhow::Error::from))) {

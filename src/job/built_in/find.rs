@@ -30,7 +30,7 @@ pub(crate) fn find(path: &Path) -> Result<Option<PathBuf>> {
     Ok(Some(found))
 }
 
-/// Returns true if a path is that of a built-in file or folder.
+/// Returns true if a path is the path of a built-in file or folder.
 pub(crate) fn is_built_in(path: &Path) -> bool {
     known(path).is_some()
 }

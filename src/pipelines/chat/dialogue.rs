@@ -149,7 +149,7 @@ pub(crate) fn whole_input() -> Result<String> {
     Ok(text)
 }
 
-/// Answers one message, and prints nothing but the answer.
+/// Answers one message, and prints only the answer.
 ///
 /// # Errors
 /// If the model cannot answer; [`Interrupted`] after Ctrl-C.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 pub(crate) struct ChatHistory {
     pub(super) system: Option<String>,
     messages: Vec<Value>,
-    /// True if every text is continued alone, without messages.
+    /// True if every text is continued by itself, without messages.
     pub(super) is_raw: bool,
 }
 

@@ -80,7 +80,7 @@ impl ChatTools {
 }
 
 impl Partner {
-    /// Loads the weights and starts the engine. `seed` is that of requests, `stop` the texts that end an answer.
+    /// Loads the weights and starts the engine. `seed` is the seed of requests; `stop` lists the texts that end an answer.
     pub(super) fn start(
         checked: CheckedModel,
         engine: NativeEngine,

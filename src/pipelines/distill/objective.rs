@@ -17,7 +17,7 @@ use burnish_registry::Choice;
 use super::loss::{self, DistillSums, KdLoss};
 use super::teacher::{self, Teacher};
 
-/// Returns every name that the registries know, for the configuration of a distillation.
+/// Returns every name in the registries, for the configuration of a distillation.
 pub fn choices() -> Vec<Choice> {
     optim_choices!("optim").chain(burnish_tracking::choices()).collect()
 }

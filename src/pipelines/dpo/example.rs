@@ -77,8 +77,8 @@ impl PreferenceExample {
         }
     }
 
-    /// Returns the sum of log-probabilities of each response under a model, for storage. Every example passes alone, so
-    /// that the values do not depend on other examples.
+    /// Returns the sum of log-probabilities of each response under a model, for storage. Every example passes by itself, so that
+    /// the values do not depend on other examples.
     pub fn log_probs(&self, model: &CausalLm, ld_alpha: f64) -> Vec<f32> {
         let (answers, shared) = (self.answers(), self.shared());
         let stats = model.token_stats(&answers, 1.0, None);
@@ -87,7 +87,8 @@ impl PreferenceExample {
         sums.collect()
     }
 
-    /// Returns the statistics of each response, from those of [`sequences`](Self::sequences) and the sums of the reference.
+    /// Returns the statistics of each response, from the statistics of [`sequences`](Self::sequences) and the sums of the
+    /// reference.
     pub fn scored(&self, stats: &TokenStats, at: usize, references: &[f32], ld_alpha: f64, weighs: bool) -> Vec<Answer> {
         let (shared, mut prompt, mut at) = (self.shared(), self.prompt_tokens(), at);
         let sequences = self.sequences();

@@ -20,7 +20,7 @@ use burnish_distributed::Ranks;
 use burnish_model::{CausalLm, Gradients};
 use burnish_registry::Choice;
 
-/// Returns every name that the registries know, for the configuration of preference optimisation.
+/// Returns every name in the registries, for the configuration of preference optimisation.
 pub fn choices() -> Vec<Choice> {
     optim_choices!("optim").chain(preference::choices("algorithm.loss_type")).chain(burnish_tracking::choices()).collect()
 }

@@ -121,7 +121,7 @@ impl Passes {
         Measured { loss: self.loss.evaluate(&batch.examples, &answers, &counts, z).loss, metrics }
     }
 
-    /// Computes the statistics of a micro-batch's responses from those of its tokens.
+    /// Computes the statistics of a micro-batch's responses from the statistics of its tokens.
     fn score(
         &self,
         batch: &StageBatch<PreferenceExample>,

@@ -25,7 +25,7 @@ use burnish_model::hf_config::HfConfig;
 use burnish_model::{CausalLm, DecoderConfig, Gradients};
 use burnish_registry::Choice;
 
-/// Returns every name that the registries know, for the configuration of a reward model.
+/// Returns every name in the registries, for the configuration of a reward model.
 pub fn choices() -> Vec<Choice> {
     optim_choices!("optim").chain(ranking::choices("algorithm.loss_type")).chain(burnish_tracking::choices()).collect()
 }

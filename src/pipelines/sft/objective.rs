@@ -19,7 +19,7 @@ use burnish_model::{CausalLm, ComparisonTarget, EmbeddingNoise, Gradients};
 use burnish_registry::Choice;
 use burnish_tracking::Metrics;
 
-/// Returns every name that the registries know, for the configuration of a supervised run.
+/// Returns every name in the registries, for the configuration of a supervised run.
 pub fn choices() -> Vec<Choice> {
     token_loss::choices("algorithm.loss_type").chain(optim_choices!("optim")).chain(burnish_tracking::choices()).collect()
 }

@@ -12,7 +12,7 @@ pub struct StageBatch<'a, E> {
     pub examples: Vec<&'a E>,
     /// The sequences of each example.
     pub sequences: Vec<Vec<Sequence<'a>>>,
-    /// The position of each example among those of its files, in the order of `examples`.
+    /// The position of each example among the examples of its files, in the order of `examples`.
     pub rows: Vec<usize>,
     /// True for a step, false for a validation.
     pub training: bool,

@@ -12,8 +12,8 @@ use burnish_distributed::{Ranks, Slices, threads};
 use burnish_model::{CausalLm, Cut, Init};
 use burnish_optim::GradientSum;
 
-/// Checks steps and validations of a small language model with 256 tokens: for any number of slices, one to four ranks give the
-/// same metrics to the last bit, which agree with those of one slice up to rounding.
+/// Checks steps and validations of a small language model with 256 tokens. For any number of slices, one to four ranks give the
+/// same metrics to the last bit, which agree with the metrics of one slice up to rounding.
 pub fn check<O: Objective<Example: Sync> + Sync>(objective: &O, examples: &[O::Example]) {
     for training in [true, false] {
         let one = of_ranks(objective, examples, training, 1, 1).swap_remove(0);

@@ -98,7 +98,7 @@ pub trait Objective: Sized {
 
     /// Passes over one slice, which may be empty, on a single rank. A step gives `gradients`, a validation does not. With
     /// `gradients` the model is [`trainable`](CausalLm::trainable), and the slice's part of d loss / d parameters is added to
-    /// them, where loss is that of the whole batch. The result does not depend on micro-batches.
+    /// them, where loss is the loss of the whole batch. The result does not depend on micro-batches.
     fn pass(
         &self,
         batch: &StageBatch<Self::Example>,
@@ -111,7 +111,7 @@ pub trait Objective: Sized {
     /// Returns the loss of a batch and its metrics, from the results of its slices in their order.
     fn measured(&self, batch: &StageBatch<Self::Example>, whole: Self::Whole, found: Vec<Self::Found>) -> Measured;
 
-    /// Warns once about a result of a step or a validation that the user should know.
+    /// Warns once about a result of a step or a validation that concerns the user.
     fn warn(&self, _batch: &StageBatch<Self::Example>, _measured: &Measured) {}
 
     /// Adds the memory of further models of the stage, such as a reference.

@@ -202,7 +202,7 @@ impl<O: Objective> Stage<O> {
 /// ask the run to stop.
 ///
 /// # Errors
-/// If a setting, a file or a checkpoint does not fit; nothing is trained then.
+/// If a setting, a file or a checkpoint does not fit; the run then does not start.
 pub fn start<O: Objective>(
     mut loaded: Loaded<O::Config>,
     output: &Output,

@@ -84,7 +84,7 @@ pub(crate) fn objective(config: &PpoConfig, bypass: bool, correction: Option<Rol
     })
 }
 
-/// Returns the shaping of each single score; empty if nothing reads scores.
+/// Returns the shaping of each single score; empty if scores have no reader.
 pub(crate) fn shaping(config: &PpoConfig) -> RewardShaping {
     if !config.reads_scores() {
         return RewardShaping::default();

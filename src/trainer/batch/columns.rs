@@ -59,7 +59,7 @@ columns! {
     RolloutLogProb { name: "rollout_log_prob", per: Token, unit: "nats", from: "phase `gen`" }
     /// Log-prob under the policy that generated, as in training: at its temperature, over the whole vocabulary.
     SampledLogProb { name: "sampled_log_prob", per: Token, unit: "nats", from: "phase `gen`" }
-    /// Log-prob under the policy before the update. Absent if the old policy is the current one and nothing else needs it.
+    /// Log-prob under the policy before the update. Absent if the old policy is the current one and no phase needs it.
     OldLogProb { name: "old_log_prob", per: Token, unit: "nats", from: "phase `old_log_prob`" }
     /// Log-prob under the reference.
     RefLogProb { name: "ref_log_prob", per: Token, unit: "nats", from: "phase `ref`" }

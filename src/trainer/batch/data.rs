@@ -132,7 +132,7 @@ impl Batch {
         &self.prompts[self.group[trajectory]]
     }
 
-    /// Token ids that the policy read first: the prompt's, or those of the conversation made from it.
+    /// Token ids that the policy read first: the prompt's ids, or the ids of the conversation made from it.
     pub fn prompt_ids(&self, trajectory: usize) -> &[u32] {
         self.episodes[trajectory].as_deref().map_or(&self.prompt(trajectory).ids, |episode| &episode.prompt)
     }

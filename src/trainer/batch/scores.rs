@@ -49,6 +49,7 @@ impl Batch {
                 all[place].1[i] = Some(*value);
             }
         }
+    /// Returns for each trajectory the value of this name logged with its score; `None` if it is missing.
         all
     }
 
@@ -68,7 +69,7 @@ impl Batch {
         }
     }
 
-    /// Returns the names that [`Self::number`] knows.
+    /// Returns the names that [`Self::number`] accepts.
     pub(crate) fn number_names(&self) -> Vec<&str> {
         let components = self.scores.iter().take(1).flat_map(|score| &score.components).map(|component| component.name.as_str());
         let extras = self.extras().into_iter().map(|(name, _)| name).filter(|name| *name != "acc");

@@ -1,6 +1,6 @@
-//! On-policy distillation (verl's `distillation`): a teacher judges the tokens that the policy sampled. Its loss is added to that
-//! of the rewards or replaces it. The loss either goes back through the policy, or becomes the advantages of a clipped policy
-//! loss.
+//! On-policy distillation (verl's `distillation`): a teacher judges the tokens that the policy sampled. Its loss is added to the
+//! loss of the rewards or replaces it. The loss either goes back through the policy, or becomes the advantages of a clipped
+//! policy loss.
 //!
 //! Both models divide their logits by `rollout.temperature`; verl divides only the policy's.
 
@@ -15,7 +15,7 @@ use burnish_model::{CausalLm, ComparisonTarget, Divergence, Sequence, TokenStats
 pub struct Distillation {
     pub teacher: CausalLm,
     pub measure: TeacherMeasure,
-    /// Factor of the loss when added to that of the rewards; `None` if it replaces that loss.
+    /// Factor of the loss when added to the loss of the rewards; `None` if it replaces that loss.
     pub(crate) with_rewards: Option<f64>,
     pub loss_max_clamp: Option<f32>,
     /// Clipped policy loss that takes the distillation loss as advantages.
@@ -24,7 +24,7 @@ pub struct Distillation {
 
 /// TeacherMeasure of the difference between policy and teacher at a token.
 pub enum TeacherMeasure {
-    /// By the sampled token alone.
+    /// Compares only the sampled token.
     Sampled(KlPenalty),
     /// Over the vocabulary.
     Whole(Divergence),
@@ -60,7 +60,7 @@ impl Distillation {
         }
     }
 
-    /// Returns the loss of a micro-batch: the sum with that of the rewards, or its replacement.
+    /// Returns the loss of a micro-batch: the sum with the loss of the rewards, or its replacement.
     pub(super) fn combine(
         &self,
         rewards: LossResult,
@@ -104,7 +104,7 @@ impl Distillation {
         ]);
     }
 
-    /// Returns the distillation loss alone.
+    /// Returns only the distillation loss.
     fn loss(&self, Distances { values, slopes }: &Distances, x: &LossColumns) -> LossResult {
         let (max, weights) = (self.loss_max_clamp.unwrap_or(f32::INFINITY), x.penalty_weights);
         let clamped: Vec<f32> = values.iter().map(|x| x.clamp(-max, max)).collect();

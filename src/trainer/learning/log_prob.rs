@@ -97,7 +97,8 @@ impl LearningSide {
 }
 
 /// Reports the difference between the probabilities of generation and training, for sampled tokens (verl's
-/// `calculate_debug_metrics`). Also reports the difference of log-probs, which alone shows differences for unlikely tokens.
+/// `calculate_debug_metrics`). Also reports the difference of log-probs, the only metric that shows differences for unlikely
+/// tokens.
 fn probability_difference(rollout: &[f32], actor: &[f32], metrics: &mut Metrics) {
     let probs = |x: &[f32]| x.iter().map(|&x| f64::from(x).exp()).collect::<Vec<_>>();
     let (r, a) = (probs(rollout), probs(actor));

@@ -17,7 +17,7 @@ pub(super) struct MiniBatch {
 
 /// Returns the updates of a step, in order. `shuffle`: purpose and seed of the order of each epoch; `None` keeps the order. Drops
 /// trajectories without a trained token in `mask`, since a nonfinite value in them would spoil the others; keeps all if none
-/// would be left.
+/// would remain.
 pub(super) fn mini_batches(
     plan: &UpdatePlan,
     batch: &Batch,

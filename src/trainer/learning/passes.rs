@@ -6,8 +6,8 @@ use burnish_model::Sequence;
 
 use super::mini_batch::lengths;
 
-/// Returns columns for every response token, by passes over micro-batches. Each slice is cut into micro-batches alone, because
-/// rounding depends on what passes together and must not depend on the number of ranks. Collective.
+/// Returns columns for every response token, by passes over micro-batches. Each slice is cut into micro-batches separately,
+/// because rounding depends on the rows of a pass and must not depend on the number of ranks. Collective.
 ///
 /// `offsets` cut a column into the responses of `sequences`; `groups` names the prompt of each. `cut` returns the micro-batches
 /// of some sequences, as indices; `pass` returns the columns of a micro-batch. Empty batches give empty columns.

@@ -64,7 +64,7 @@ impl LearningSide {
         self.needs_old_log_probs
     }
 
-    /// Returns the first step that updates the actor; `trainer.critic_warmup` trains the critic alone until then.
+    /// Returns the first step that updates the actor; until then `trainer.critic_warmup` trains only the critic.
     pub(crate) fn first_actor_step(&self) -> u64 {
         (self.config.trainer.critic_warmup as u64).max(1)
     }

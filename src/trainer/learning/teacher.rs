@@ -92,7 +92,8 @@ fn policy_gradient(config: &PpoConfig) -> Result<PolicyObjective> {
     })
 }
 
-/// Returns the settings whose result nothing reads if the teacher's is the only loss, without those of estimators and the critic.
+/// Returns the settings whose result is unused if the teacher's loss is the only loss, without the settings of estimators and the
+/// critic.
 pub(crate) fn unread(config: &PpoConfig) -> Vec<UnusedOption> {
     macro_rules! keys {
         ($group:literal: $($name:literal)*) => {

@@ -19,8 +19,8 @@ pub(crate) fn turns(batch: &Batch) -> Vec<f64> {
 }
 
 /// Adds scores and rewards per trajectory, advantages and returns over trained tokens, and lengths per trajectory. Scores also
-/// have the standard deviation, its mean within groups, and the share of groups with equal scores, as in TRL. Columns that
-/// nothing reads are not computed and have no metrics.
+/// have the standard deviation, its mean within groups, and the share of groups with equal scores, as in TRL. Columns without a
+/// reader are not computed and have no metrics.
 pub(crate) fn of_batch(batch: &Batch, data: &DataConfig, metrics: &mut Metrics) {
     let trained = |column: &[f32]| -> Vec<f64> {
         column.iter().zip(&batch[Column::Mask]).filter(|(_, m)| **m != 0.0).map(|(x, _)| *x as f64).collect()

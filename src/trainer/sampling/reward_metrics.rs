@@ -7,8 +7,8 @@ use burnish_reward::stats::CallCounts;
 use burnish_tracking::Metrics;
 
 impl SamplingSide {
-    /// Reports all calls since the last row, including those of validation. Reports nothing if every function is a built-in rule,
-    /// which takes microseconds and whose errors end the run.
+    /// Reports all calls since the last row, including the calls of validation. Reports nothing if every function is a built-in
+    /// rule, which takes microseconds and whose errors end the run.
     pub(crate) fn report_rewards(&self, metrics: &mut Metrics) {
         let of_ranks = self.ranks.gather(self.rewards.stats.take());
         let mut counts = CallCounts::default();

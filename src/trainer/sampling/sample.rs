@@ -156,7 +156,7 @@ struct ConversationSettings<'a> {
     waiting: &'a (dyn Fn() + Sync),
 }
 
-/// Leads conversations. Takes those in the record of a resumed run from there.
+/// Leads conversations. Responses in the record of a resumed run are taken from the record.
 fn sample_conversations(
     engine: &mut dyn Engine,
     policy: &CausalLm,

@@ -21,7 +21,7 @@ use burnish_util::excerpt::excerpt;
 use burnish_util::interrupt::Interrupted;
 
 impl SamplingSide {
-    /// Scores every response, and applies the shaping that depends on one response alone: penalties for its length and for a
+    /// Scores every response, and applies the shaping that depends on a single response: penalties for its length and for a
     /// missing end.
     ///
     /// # Errors
@@ -90,7 +90,7 @@ impl SamplingSide {
         Ok(ModelScores { scores: self.ranks.concat_f32s(scores), cut: cut.map(|cut| self.ranks.concat(cut)) })
     }
 
-    /// Shapes each score. The values of the shaping are logged before those of the reward functions.
+    /// Shapes each score. The values of the shaping are logged before the values of the reward functions.
     fn shape(&self, scores: &mut [ResponseScore], responses: &[DecodedResponse]) {
         let mut shaped: Vec<Option<f64>> = scores.iter().map(|score| score.score.map(f64::from)).collect();
         let lengths: Vec<usize> = responses.iter().map(|response| response.response.ids.len()).collect();

@@ -20,7 +20,7 @@ fn turn(message: &Value) -> String {
     lines.join("\n")
 }
 
-/// Returns the text of a message: text, a list of parts, or nothing.
+/// Returns the text of a message: text, a list of parts, or an empty text.
 fn text(content: &Value) -> String {
     match content {
         Value::Null => String::new(),

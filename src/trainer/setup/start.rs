@@ -37,8 +37,8 @@ use burnish_model::memory::ElementCount;
 use burnish_run::Output;
 use burnish_util::interrupt::Interrupt;
 
-/// Builds everything that a run needs and finds the checkpoint that it resumes from. Writes nothing except the run's folder.
-/// `interrupt`: asks the run to stop.
+/// Builds everything that a run needs and finds the checkpoint that it resumes from. Writes only the run's folder. `interrupt`:
+/// asks the run to stop.
 ///
 /// # Errors
 /// If a setting, a file or a checkpoint does not fit, with its key.

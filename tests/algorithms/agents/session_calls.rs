@@ -1,4 +1,4 @@
-//! The calls of one turn: each has its own time limit, for every form of tool, and none costs another its result.
+//! The calls of one turn: each has its own time limit, for every form of tool, and no call affects the result of another.
 
 use std::time::{Duration, Instant};
 

@@ -38,7 +38,7 @@ impl Tokenizers {
         Self { all, base: serde_json::from_slice(&base).unwrap(), made: HashMap::new() }
     }
 
-    /// The tokenizer of a template. Cases that do not name it have the one of the template's family.
+    /// The tokenizer of a template. Cases that do not name a rule have the rule of the template's family.
     fn get(&mut self, template: &str, name: Option<&str>) -> Tokenizer {
         if !self.made.contains_key(template) {
             let by_template = |template: &str| match template {
@@ -349,7 +349,7 @@ fn templates_of_alternating_roles_are_continued() {
     assert_eq!(strict.decode(&appended.ids, false).unwrap(), "\nuser:user<|im_end|>\nassistant:");
 }
 
-/// Several threads share one tokenizer, and none changes the result of another.
+/// Several threads share one tokenizer, and no thread changes the result of another.
 #[test]
 fn continuations_are_shared() {
     let mut tokenizers = Tokenizers::new();

@@ -5,7 +5,7 @@ pub enum Difference {
     /// A token spans the seam of prompt and response, and TRL trains on the end of the prompt. Here the prompt keeps the ids that
     /// generation gives it, and the response is tokenized by itself: the text is the same.
     Seam,
-    /// A pair whose sides are equal, or a response that the cut leaves empty, teaches nothing and is left out.
+    /// A pair whose sides are equal, or a response that is empty after the cut, teaches nothing and is left out.
     Nothing,
     /// If the last character of the marked part has several tokens, TRL ends the part at the first of them: the others are not
     /// trained.

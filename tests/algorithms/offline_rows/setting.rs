@@ -28,7 +28,7 @@ impl Setting {
         Self { all: golden_file("offline/data.json"), folder, made: RefCell::default() }
     }
 
-    /// The tokenizer with a template by its name; null = none.
+    /// The tokenizer with a template by its name; null = no template.
     pub fn tokenizer(&self, template: &Value) -> Tokenizer {
         let source = template.as_str().map(|name| self.all["templates"][name].as_str().unwrap());
         let made = || Tokenizer::load_with_template(&self.folder, source).unwrap();

@@ -77,7 +77,7 @@ fn supervised_rows_are_trls_golden() {
                 let ours = trained(document);
                 let more = |(i, (ours, theirs)): (usize, (&bool, &bool))| ours == theirs || *ours && i > 0;
                 assert!(ours.iter().zip(&labels).enumerate().all(more), "{name} {row}\n{ours:?}\n{labels:?}");
-                // Tokens that are trained only here complete a character and have no text of their own.
+                // Tokens that are trained only here complete a character and have no separate text.
                 for i in (0..ours.len()).filter(|&i| ours[i] != labels[i]) {
                     assert!(tokenizer.decode(&document.ids[i..=i], false).unwrap().contains('\u{fffd}'), "{name} {row} at {i}");
                 }

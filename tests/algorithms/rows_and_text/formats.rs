@@ -66,7 +66,7 @@ fn text_files_are_read_as_datasets_reads_them() {
     }
 }
 
-/// Functions get the types that `datasets` gives to values that JSON lacks; nothing else reads such columns.
+/// Functions get the types that `datasets` gives to values that JSON lacks; such columns have no other readers.
 #[test]
 fn columns_of_every_type_are_handed_to_functions() {
     let folder = tempfile::tempdir().unwrap();

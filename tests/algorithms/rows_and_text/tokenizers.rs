@@ -103,7 +103,7 @@ fn the_first_token_is_the_templates_or_the_tokenizers() {
     assert!(error(load_prompts(&files, &tokenizer, &short)).contains("the prompt has 8 tokens"));
 }
 
-/// The names, places and precedence of chat templates are those of transformers.
+/// The names, places and precedence of chat templates are the same as in transformers.
 #[test]
 fn chat_templates_have_names_and_places() {
     let folder = tempfile::tempdir().unwrap();

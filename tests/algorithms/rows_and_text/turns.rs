@@ -19,13 +19,13 @@ const EMPTY: &str = "{% for m in messages %}{{ '[' ~ m.role ~ ']' }}{{ '<think><
 /// Ends the last turn with another token than the earlier ones, like gpt-oss's template.
 const RETURNS: &str = "{% for m in messages %}{{ '<|im_start|>' ~ m.role ~ ':' ~ m.content }}{{ '<eos>' if loop.last and m.role == 'assistant' else '<|im_end|>' }}{% endfor %}\
     {% if add_generation_prompt %}<|im_start|>assistant{% endif %}";
-/// Ends the last turn alone, and begins the turns of users with a special token.
+/// Ends only the last turn, and begins the turns of users with a special token.
 const LAST_ENDS: &str = "{% for m in messages %}{{ '<|im_start|>' if m.role == 'user' else '=' }}{{ m.content }}{{ '<|im_end|>' if loop.last and m.role == 'assistant' }}{% endfor %}\
     {{ '=' if add_generation_prompt }}";
 /// Writes the name of a speaker, but no end of a turn.
 const PLAIN: &str =
     "{% for m in messages %}{{ m.role ~ ': ' ~ m.content ~ '\n' }}{% endfor %}{{ 'assistant: ' if add_generation_prompt }}";
-/// Writes special tokens before a response and none after it, like GLM-4.5's template.
+/// Writes special tokens before a response but not after it, like GLM-4.5's template.
 const BEFORE: &str = "{% for m in messages %}{{ '[' ~ m.role ~ ']' }}{{ '<|im_start|><|im_end|>' if m.role == 'assistant' }}{{ m.content }}{% endfor %}\
     {% if add_generation_prompt %}[assistant]{% endif %}";
 /// Leaves out the assistant's messages.

@@ -1,4 +1,4 @@
-//! Options of every release: none is lost, each keeps its value, and the release is the nearest.
+//! Options of every release: no option is lost, each keeps its value, and the release is the nearest.
 
 use super::effects::{context, sample};
 use super::*;

@@ -302,7 +302,7 @@ fn the_reward_manager_gdpo_is_taken() {
     assert_eq!(loaded.config.reward_model.reward_manager, Some(RewardManager::Gdpo));
 }
 
-/// Settings that an edition's workers do not read change nothing there, and are reported.
+/// Settings that an edition's workers do not read have no effect in it, and are reported.
 #[test]
 fn editions_read_their_own_names_of_the_clip() {
     let cases = [

@@ -19,7 +19,7 @@ const NEW: &str = "value-of-the-new-name";
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Layout {
     OneFile,
-    /// The file with the new name comes first, or the other one.
+    /// The file with the new name comes either first or second.
     TwoFiles(bool),
     Line(bool),
     FileAndLine,

@@ -40,9 +40,8 @@ const FALLBACKS: &[(&str, &str, &str, &str, &str)] = &[
     ("", "sft_trainer_engine", "trainer.save_best", "false", "the same"),
 ];
 
-/// Settings that some edition of verl lacks, with their value in that edition's preset; none of these values comes from the
-/// arithmetic task. Values that are null, false or empty need no line. The first word of a line is the key, the rest is the
-/// value.
+/// Settings that some edition of verl lacks, with their value in that edition's preset; no value comes from the arithmetic task.
+/// Values that are null, false or empty need no line. The first word of a line is the key, the rest is the value.
 const OWN: &[&str] = &[
     // The defaults of PyTorch's AdamW and of verl's schedules.
     "**.betas [0.9, 0.999]",
@@ -244,7 +243,7 @@ fn resolve_file(kind: Kind, config: &str) -> ResolvedConfig {
     resolve(kind, &Request { config: Some(config.to_string()), ..Request::default() }).unwrap()
 }
 
-/// verl's defaults under our names: the ones that differ from our own.
+/// verl's defaults under our names: only the defaults that differ from ours.
 fn preset(edition: usize, config: &str, kind: Kind) -> Option<String> {
     if editions::keys().all(|key| key.config != config || key.defaults[edition].is_none()) {
         return None;
@@ -319,7 +318,7 @@ fn golden_verls_defaults_resolve_as_in_verl() {
     assert!(equal > 1000, "{equal}");
 }
 
-/// Our own defaults are general. None of them remains where verl has another meaning or none.
+/// Our own defaults are general. None of them remains where the setting has another meaning in verl, or does not exist.
 #[test]
 fn no_task_value_is_left_in_verls_defaults() {
     let mut left: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();

@@ -170,7 +170,7 @@ fn values_are_worked_out_as_in_bash() {
     }
 }
 
-/// Values that only a run could determine are placeholders in the recipe with their reason and line; nothing is run.
+/// Values that only a run could determine are placeholders in the recipe with their reason and line; no command is run.
 #[test]
 fn what_cannot_be_known_is_named() {
     let folder = tempfile::tempdir().unwrap();

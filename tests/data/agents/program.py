@@ -28,7 +28,7 @@ def run(row, base_url, api_key, model):
         headers = {"content-type": "application/json", "authorization": "Bearer " + api_key}
         with CLIENT.open(urllib.request.Request(base_url + "/chat/completions", json.dumps(body).encode(), headers)) as answer:
             answer = json.load(answer)
-        # Every request goes on with the ids that were read and sampled before.
+        # Every request continues with the ids that were read and sampled before.
         prompt = answer["prompt_token_ids"]
         assert prompt[: len(so_far)] == so_far, (so_far, prompt)
         so_far, turns = prompt + answer["choices"][0]["token_ids"], turns + 1

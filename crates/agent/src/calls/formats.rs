@@ -30,8 +30,8 @@ pub fn format_named(name: &str) -> Option<&'static CallFormat> {
     FORMATS.iter().copied().find(|format| format.name == name || format.aliases.contains(&name))
 }
 
-/// Returns the format that a chat template shows; `has` returns true for texts that the template contains. Of the formats whose
-/// signs are all in the template, the one with the most signs counts. `None` if no format matches.
+/// Returns the format that a chat template shows; `has` returns true for texts that the template contains. Among the formats
+/// whose signs all occur in the template, the format with the most signs is chosen. `None` if no format matches.
 pub fn format_of_template(has: impl Fn(&str) -> bool) -> Option<&'static CallFormat> {
     let fits = |format: &&CallFormat| !format.signs.is_empty() && format.signs.iter().all(|sign| has(sign));
     // If two formats parse the same number of calls, the first one wins.

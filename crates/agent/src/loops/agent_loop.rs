@@ -41,7 +41,7 @@ pub struct SampleRequest {
     pub max_tokens: usize,
     /// Sampling settings of this turn, if they differ from the run's settings; their `max_tokens` is ignored.
     pub sampling: Option<Sampling>,
-    /// Stop conditions of this turn, in addition to those of the run.
+    /// Stop conditions of this turn, in addition to the stop conditions of the run.
     pub stops: Option<StopCondition>,
     /// The number of the turn's random stream within its conversation; `None` for the number of turns before it. For
     /// conversations whose turns have no fixed order.

@@ -3,15 +3,15 @@
 //!
 //! The loop may request turns after any ids, any number of times and on several branches. Its output is checked against the
 //! sampled turns: each token marked as trained must have been sampled at that place, after exactly the same ids. Its
-//! log-probabilities are those of that sampling. Otherwise the conversation has failed, and the message names the token. verl
-//! trains every token that a loop returns.
+//! log-probabilities are the log-probabilities of that sampling. Otherwise the conversation has failed, and the message names the
+//! token. verl trains every token that a loop returns.
 //!
 //! The token limit of a turn is verl's: `min(response_length, prompt_length + response_length - ids)`, at least 1, or the
 //! loop's `max_tokens`. The response is truncated at the end. Differences from verl:
 //! - `max_tokens` of the loop cannot exceed that limit. In verl they may reach the length of the model.
 //! - A prompt longer than `prompt_length` is a failure with a message. verl fails in the middle of the batch.
 //! - Messages are built from the tokens: sampled text is the assistant's, text that the loop inserted is the user's.
-//! - `response_logprobs` and `metrics` are not read: both are known here.
+//! - `response_logprobs` and `metrics` are not read, because both are known here.
 //! - A conversation that requests [`MAX_TURNS`] turns has failed, so that every conversation ends.
 
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub struct CustomLoop {
     name: String,
     code: Box<dyn LoopCode>,
     tokens: Arc<dyn TokenService>,
-    /// Sampling settings of turns for which the loop sets none.
+    /// Sampling settings of turns for which the loop passes none.
     sampling: Sampling,
     served: SampledTurns,
     /// The number of turn requests that were refused.
@@ -201,7 +201,7 @@ impl CustomLoop {
         Ok(self.record.fault(error))
     }
 
-    /// Records the tokens up to the end of the last turn, for a loop that returned nothing.
+    /// Records the tokens up to the end of the last turn, for a loop without a return value.
     fn fill_with_served(&mut self) -> Result<()> {
         let prompt = self.served.first().map_or_else(|| self.record.ids(), <[u32]>::to_vec);
         let served_ids = self.served.last().unwrap_or_else(|| prompt.clone());

@@ -229,8 +229,8 @@ impl OpenAiLoop {
         Err(ApiError::too_long("messages", message))
     }
 
-    /// Returns the number of a turn's random stream: it depends on the ids alone, and differs for each repeated request. It is
-    /// not a count of turns.
+    /// Returns the number of a turn's random stream. The number depends only on the ids, and differs for each repeated request.
+    /// It is not a count of turns.
     fn stream_number(&mut self, ids: &[u32]) -> usize {
         let bytes: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
         let number = digest(&bytes);

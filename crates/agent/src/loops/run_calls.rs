@@ -28,8 +28,8 @@ pub(super) fn names(schemas: &[Value]) -> impl Iterator<Item = &str> {
 }
 
 /// Runs calls and returns their results in the same order. Adds rewards, call records and the tools' extra values to the record.
-/// `missing` makes the result of a tool that returns none. `cut` shortens a result that is too long, and returns `None` for the
-/// others. Error texts are cut too, and have at most [`LONGEST_ERROR`] characters in every loop.
+/// `missing` makes the result of a tool that returns nothing. `cut` shortens a result that is too long, and returns `None` for
+/// the others. Error texts are cut too, and have at most [`LONGEST_ERROR`] characters in every loop.
 ///
 /// # Errors
 /// Errors that end the run.

@@ -44,7 +44,7 @@ impl SampledTurns {
     }
 
     /// For each id of a response, returns its source: a turn that sampled it after exactly the prompt and the preceding ids.
-    /// Among turns after the same ids, the one with the longest common prefix counts; among nested turns, the last.
+    /// Among turns after the same ids, the turn with the longest common prefix is used; among nested turns, the last.
     pub(super) fn sources(&self, prompt: &[u32], ids: &[u32]) -> Vec<Option<TokenSource>> {
         let all_ids = [prompt, ids].concat();
         // For each matching turn: its start, the number of common tokens, and its number.

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use burnish_rollout::Sampling;
 
-/// Parameters that change the form of a response, but none of its tokens.
+/// Parameters that change the form of a response but not its tokens.
 const WITHOUT_EFFECT: &[&str] = &[
     "detokenize",
     "include_stop_str_in_output",

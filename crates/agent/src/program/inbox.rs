@@ -35,12 +35,12 @@ pub struct ModelRequest {
 }
 
 impl ModelRequest {
-    /// Returns true if nobody waits for the reply any more.
+    /// Returns true if the reply is no longer awaited.
     pub fn is_left(&self) -> bool {
         self.reply.is_closed()
     }
 
-    /// Sends the reply; returns false if nobody waits any more.
+    /// Sends the reply; returns false if it is no longer awaited.
     pub fn reply(self, reply: HttpReply) -> bool {
         self.reply.send(reply).is_ok()
     }

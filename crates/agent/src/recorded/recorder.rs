@@ -21,8 +21,8 @@ const EXTENSION: &str = "record";
 pub struct RecordingOptions {
     /// True to use earlier entries; false deletes them.
     pub resumes: bool,
-    /// True if the run saves its state regularly, so that entries are needed until the next checkpoint. Otherwise only one step's
-    /// entries are kept, for a run that is asked to stop.
+    /// True if the run saves its state regularly, so that entries are needed until the next checkpoint. Otherwise only the
+    /// entries of one step are kept, for a run that receives a stop request.
     pub keeps: bool,
     /// Recording ends at an interrupt.
     pub interrupt: Interrupt,
@@ -53,7 +53,7 @@ struct Inner {
 
 impl Recorder {
     /// Opens the record in the folder of a run, for process `rank` of `size`. Reads the earlier entries of all processes with the
-    /// same base, and ignores those of another base.
+    /// same base, and ignores entries with another base.
     ///
     /// # Errors
     /// A folder that cannot be read, or a file that cannot be removed.

@@ -33,7 +33,7 @@ impl PythonEnvironment {
         Ok(reply.map(|reply| reply["text"].as_str().map(str::to_owned)))
     }
 
-    /// Returns the reward at the end of the episode; `None` from an environment that gives none.
+    /// Returns the reward at the end of the episode; `None` if the environment returns none.
     ///
     /// # Errors
     /// An interrupt.

@@ -52,8 +52,8 @@ impl PythonProgram {
         Self { session, row, request_id, call_timeout, conversation_timeout }
     }
 
-    /// Runs the program on a separate thread, and reports its end to the handle. The program is killed when nobody needs it any
-    /// more.
+    /// Runs the program on a separate thread, and reports its end to the handle. The program is killed when it is no longer
+    /// needed.
     ///
     /// # Errors
     /// If the thread cannot be started.

@@ -115,7 +115,7 @@ pub struct Offers {
     pub interactions: Vec<String>,
     /// True if there is an OpenRLHF agent.
     pub agent: bool,
-    /// Agent loops: those of the list, and those that their modules register under other names.
+    /// Agent loops: the loops in the list, and the loops that their modules register under other names.
     pub loops: Vec<OfferedLoop>,
     /// True if there is a function that leads conversations itself.
     #[serde(default)]

@@ -50,7 +50,7 @@ impl HostGreeting {
     }
 }
 
-/// A gate that lets one conversation per processor core load files at the same time; each one's time limit starts with its turn.
+/// A gate that lets one conversation per processor core load files at the same time; the time limit of each starts with its turn.
 pub(super) struct LoadingGate {
     free: Mutex<usize>,
     left: Condvar,

@@ -36,8 +36,8 @@ pub struct RowTools {
 }
 
 impl PythonTools {
-    /// Creates the tools that the session's host offers to a row, including those of its environment. `timeout` is the time limit
-    /// of one call.
+    /// Creates the tools that the session's host offers to a row, including the tools of its environment. `timeout` is the time
+    /// limit of one call.
     pub fn new(
         session: Session,
         offers: &Offers,

@@ -5,6 +5,6 @@
 pub struct Appended {
     /// The number of ids to remove from the end first.
     pub remove: usize,
-    /// The ids to append; none of them was sampled.
+    /// The ids to append; the model did not sample any of them.
     pub ids: Vec<u32>,
 }

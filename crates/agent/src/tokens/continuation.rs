@@ -108,7 +108,7 @@ impl Continuation {
     }
 }
 
-/// Returns the messages that `updated` has after those of `previous`.
+/// Returns the messages of `updated` that follow the messages of `previous`.
 ///
 /// # Errors
 /// If `updated` does not begin with `previous`.

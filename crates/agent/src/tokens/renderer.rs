@@ -97,7 +97,7 @@ impl Renderer {
         Ok(ids.split_off(prefix.len()))
     }
 
-    /// Returns the ids that a template adds to those of `base` for further messages.
+    /// Returns the ids that a template adds to the ids of `base` for further messages.
     ///
     /// # Errors
     /// If the template fails, or changes `base` if these messages follow.

@@ -27,7 +27,7 @@ pub struct TurnBoundary<'a> {
     pub new: &'a [Value],
 }
 
-/// The token rules of a family. The defaults are those for a model that verl does not know.
+/// The token rules of a family. The defaults apply to a model that verl does not know.
 pub trait FamilyTokenRules: Send + Sync {
     /// Returns the arguments of a synthetic call without arguments, in the form that the template takes.
     fn no_arguments(&self) -> Value {
@@ -44,7 +44,7 @@ pub trait FamilyTokenRules: Send + Sync {
         renderer.message(group.messages, group.opens)
     }
 
-    /// Changes the ids of the groups so far, before those of another group follow.
+    /// Changes the ids of the groups so far, before the ids of another group follow.
     fn join(&self, renderer: &Renderer, group: &MessageGroup, ids: &mut Vec<u32>) -> Result<()> {
         let _ = (renderer, group, ids);
         Ok(())

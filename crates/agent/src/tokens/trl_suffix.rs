@@ -7,8 +7,8 @@ use super::escape::SpecialTokenEscaper;
 use burnish_data::{TemplateVariables, Tokenizer};
 
 /// Returns the ids that tool results, and the opening of the model's next turn, add after the token that ends a turn, including a
-/// newline after that token. `variables` are those of the template; TRL leaves the tools out. With an `escaper`, special tokens
-/// in the results are encoded as text; without it they stay special, as in TRL.
+/// newline after that token. `variables` are the variables of the template; TRL leaves the tools out. With an `escaper`, special
+/// tokens in the results are encoded as text; without it they stay special, as in TRL.
 ///
 /// # Errors
 /// If the first result has no name, or the template fails or changes the text before the results.

@@ -49,7 +49,7 @@ const fn of_the_sum(key: &'static str) -> Refusal {
 
 /// Returns Σ_k w_k·own(rewards k of the group) for each sequence. Without components, the score is the only reward.
 ///
-/// A response that abstentions leave alone in its group cannot be compared and adds 0.
+/// A response that is the only scored one of its group cannot be compared and adds 0.
 pub(crate) fn weighted_sum(input: &AdvantageInput, own: impl Fn(&[f64]) -> Vec<f64>) -> Vec<f64> {
     let score = || Component { name: String::new(), weight: 1.0, values: input.scores().into_iter().map(Some).collect() };
     let score = if input.components.is_empty() { vec![score()] } else { Vec::new() };

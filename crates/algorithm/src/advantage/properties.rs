@@ -135,8 +135,8 @@ proptest! {
         }
     }
 
-    /// Tokens of a tool, without reward and with any other values, change nothing: at the end for all estimators, and anywhere
-    /// for those that do not count positions.
+    /// Tokens of a tool, without reward and with arbitrary other values, change nothing: at the end for all estimators, and
+    /// anywhere for estimators that do not count positions.
     #[test]
     fn masked_tokens_do_not_matter(batch in responses(0..7), places in prop::collection::vec(0..7usize, 9)) {
         // A score of 0 becomes 0.4.
@@ -152,8 +152,8 @@ proptest! {
         }
     }
 
-    /// Unscored responses have advantage 0, and so have responses that they leave alone in their group, if the estimator compares
-    /// within groups; the others have the advantages that they would have without all of these.
+    /// Unscored responses have advantage 0. So has a response that is the only scored one of its group, if the estimator compares
+    /// within groups. The other advantages are as if all of these responses were missing.
     #[test]
     fn abstentions_change_nobody_elses_numbers(mut batch in responses(0..7)) {
         for estimator in ESTIMATORS {

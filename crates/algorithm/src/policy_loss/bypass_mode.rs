@@ -1,4 +1,5 @@
-//! The loss against the policy that generated: its log-probabilities replace those of the policy before the update.
+//! The loss against the policy that generated: its log-probabilities replace the log-probabilities of the policy before the
+//! update.
 
 use super::{LossInput, MiniBatch, PolicyLoss, PolicyLossOutput, Prepared, vanilla};
 use crate::rollout_correction::{BypassLoss, RolloutCorrection};

@@ -70,7 +70,7 @@ const fn weighted(by: &'static str) -> Refusal {
     }
 }
 
-/// Returns the losses that `dpo_loss_type` can name: those of pairs that compare with a reference and read nothing but β.
+/// Returns the losses that `dpo_loss_type` can name: losses of pairs that compare with a reference and read only β.
 pub fn loss_types() -> impl Iterator<Item = Choice> {
     let fits = |loss: &&PreferenceLoss| {
         let is_of_pairs = matches!(loss.form, Form::Pair(_)) && loss.reference && loss.nll.is_none();

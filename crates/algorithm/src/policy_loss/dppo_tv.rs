@@ -34,8 +34,8 @@ fn run(x: &LossInput) -> PolicyLossOutput {
     within(x, up, down)
 }
 
-/// Returns the truncated policy gradient on the tokens inside their trust region: those in `up` if the advantage is positive,
-/// else those in `down`.
+/// Returns the truncated policy gradient on the tokens inside their trust region: the tokens in `up` if the advantage is
+/// positive, otherwise the tokens in `down`.
 pub(super) fn within(x: &LossInput, up: Tensor<1, Bool>, down: Tensor<1, Bool>) -> PolicyLossOutput {
     let positive = x.advantages.clone().greater_scalar(0.0);
     let inside = positive.clone().bool_and(up).bool_or(positive.bool_not().bool_and(down));

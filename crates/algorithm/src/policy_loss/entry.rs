@@ -45,7 +45,7 @@ impl LossInput<'_> {
         ratio.clamp(1.0 - low, 1.0 + high)
     }
 
-    /// Returns the mean over the trained tokens of each sequence, for each of its tokens; 0 if it has none.
+    /// Returns the mean over the trained tokens of each sequence, for each of its tokens; 0 without trained tokens.
     pub(super) fn sequence_mean(&self, tokens: Tensor<1>) -> Tensor<1> {
         let segments = Segments::new(self.offsets, &tokens.device());
         let lengths = segments.sum(self.mask.clone()).clamp_min(1.0);
@@ -180,7 +180,7 @@ pub struct PolicyLoss {
 }
 
 impl PolicyLoss {
-    /// Returns the aggregation of the loss, where `configured` is that of `actor.loss_agg_mode`.
+    /// Returns the aggregation of the loss; `configured` is the value of `actor.loss_agg_mode`.
     pub fn aggregation(&self, configured: &'static Aggregation) -> &'static Aggregation {
         self.aggregation.and_then(aggregate::find).unwrap_or(configured)
     }

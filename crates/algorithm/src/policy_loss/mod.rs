@@ -57,7 +57,7 @@ pub fn find(name: &str) -> Option<&'static PolicyLoss> {
     POLICY_LOSSES.iter().find(|l| l.name == name || l.aliases.contains(&name))
 }
 
-/// Returns the loss of a run: the one that a switch chooses, else the one with this name.
+/// Returns the loss of a run: the loss that a switch chooses, otherwise the loss with this name.
 pub fn chosen(name: &str, is_on: impl Fn(&str) -> bool) -> Option<&'static PolicyLoss> {
     POLICY_LOSSES.iter().find(|loss| loss.chosen_by.is_some_and(&is_on)).or_else(|| find(name))
 }

@@ -15,12 +15,12 @@ fn built_in(loss: &PolicyLoss) -> LossOptions {
     LossOptions::new(Options::built_in(loss.reads)).with("clip_ratio_high", 0.28)
 }
 
-/// Settings with which every loss takes effect, and none depends on chance.
+/// Settings with which every loss takes effect and no loss depends on chance.
 fn options(loss: &PolicyLoss) -> LossOptions {
     built_in(loss).with("clip_cov_ratio", 1.0).with("clip_cov_lb", 0.0).with("kl_cov_ratio", 0.3).with("dro_beta", 0.3)
 }
 
-/// Returns every loss alone, and `vanilla` also with delta.
+/// Returns every loss by itself, and `vanilla` also with delta.
 fn plain() -> Vec<PolicyObjective> {
     let of = |policy_loss: &'static PolicyLoss, options| PolicyObjective {
         policy_loss,

@@ -1,5 +1,5 @@
-//! AOT: the distribution of rewards of chosen answers should dominate that of rejected ones. Sorting a mini-batch re-pairs its
-//! responses, and cDPO's loss is taken on the new pairs.
+//! AOT: the distribution of the rewards of chosen answers should dominate the distribution of rejected answers. Sorting a
+//! mini-batch re-pairs its responses, and cDPO's loss is taken on the new pairs.
 
 use super::answer::AnsweredPair;
 use super::entry::{BETA, Form, LABEL_SMOOTHING, MATCHED, Match, Pair, PreferenceLoss};

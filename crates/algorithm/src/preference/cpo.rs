@@ -85,7 +85,7 @@ fn simpo(pair: &Pair) -> Dual {
     smoothed(margin, pair.number("label_smoothing"))
 }
 
-/// The reward of the chosen answer less that of the rejected one.
+/// The reward of the chosen answer minus the reward of the rejected answer.
 fn difference(pair: &Pair, reward: fn(&Side, &Options) -> Dual) -> Dual {
     reward(&pair.chosen, pair.options) - reward(&pair.rejected, pair.options)
 }

@@ -1,4 +1,4 @@
-//! Dual numbers: values with their derivatives. A loss is written as its formula alone.
+//! Dual numbers: values with their derivatives. A loss is written as its formula only.
 
 use std::ops::{Add, Mul, Neg, Sub};
 

@@ -66,7 +66,7 @@ pub enum Form {
     Nll,
 }
 
-/// A pair that a loss builds from two pairs: the index of the pair that gives the chosen side, then of the one that gives the
+/// A pair that a loss builds from two pairs: the index of the pair with the chosen side, then the index of the pair with the
 /// rejected side.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Match {
@@ -205,7 +205,7 @@ const NO_NLL: Refusal = Refusal {
     instead: "write KEY=null, or a loss_type of pairs",
 };
 
-/// The refusals of a loss that knows one divergence only.
+/// The refusals of a loss that supports one divergence only.
 pub(crate) const REVERSE_KL_ALONE: &[Refusal] = &[FORWARD, JS, ALPHA];
 /// The refusals of a loss whose pairs are matched in the batch.
 pub(crate) const MATCHED: &[Refusal] = &[FORWARD, JS, ALPHA, NO_WEIGHTING];

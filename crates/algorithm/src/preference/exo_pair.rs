@@ -1,4 +1,4 @@
-//! EXO: the reverse KL between the smoothed preferences and those of the policy.
+//! EXO: the reverse KL between the smoothed preferences and the preferences of the policy.
 
 use super::entry::{Form, PreferenceLoss, Smoothing};
 use super::sigmoid::{CDPO, SIGMOID};

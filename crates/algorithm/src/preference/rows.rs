@@ -89,7 +89,7 @@ impl RowObjective {
         all
     }
 
-    /// Returns TRL's metrics of the responses of a whole mini-batch, without those of a label that no response has.
+    /// Returns TRL's metrics of the responses of a whole mini-batch, without the metrics of a label that does not occur.
     pub fn metrics(&self, rows: &[LabelledAnswer], mismatched: f64) -> Vec<(&'static str, f64)> {
         let beta = self.options.number("beta");
         let mean = |desirable: bool, of: &dyn Fn(&LabelledAnswer) -> f64| {

@@ -5,7 +5,7 @@ use super::PairScores;
 /// The pairs of a batch.
 #[derive(Clone, Debug, Default)]
 pub struct PairTally {
-    /// All scores, those of a pair one after another.
+    /// All scores; the scores of a pair follow each other.
     scores: Vec<f64>,
     /// Pairs whose chosen score is the higher one.
     right: usize,

@@ -21,7 +21,7 @@ pub(crate) const SHAPING: Shaping = Shaping {
 /// The set over which the statistics of advantages are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NormalizeAdvantages {
-    /// Responses; meant for estimators that give all tokens of a response one advantage.
+    /// Responses; meant for estimators that give all tokens of a response the same advantage.
     Sequence,
     /// Trained tokens.
     Token,
@@ -80,8 +80,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// For any batch, also an empty one or one of equal advantages, the results are numbers, 0 where nothing is trained, and
-        /// the same in any order.
+        /// For any batch, even an empty batch or one with equal advantages, the results are numbers, 0 where nothing is trained,
+        /// and independent of the order.
         #[test]
         fn numbers_come_out(
             batch in prop::collection::vec((prop::collection::vec(any::<bool>(), 0..5), -2..3i8, any::<bool>()), 0..7),

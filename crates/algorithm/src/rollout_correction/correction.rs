@@ -56,8 +56,8 @@ impl RolloutCorrection {
     }
 }
 
-/// Returns metrics of the distance between the two policies (verl `compute_offpolicy_metrics`), corrected or not;
-/// arguments and panics are those of [`RolloutCorrection::apply`]. Empty without a trained token.
+/// Returns metrics of the distance between the two policies (verl `compute_offpolicy_metrics`), corrected or not. Arguments and
+/// panics are the same as in [`RolloutCorrection::apply`]. Empty without a trained token.
 pub fn off_policy_metrics(offsets: &[usize], mask: &[f32], old_log_prob: &[f32], rollout_log_prob: &[f32]) -> Vec<(String, f64)> {
     RolloutCorrection::default().apply(offsets, mask, old_log_prob, rollout_log_prob).metrics
 }

@@ -1,8 +1,7 @@
 //! Corrects for the difference between the policy that generated and the policy that is trained.
 //!
-//! The engine that generates and the one that trains compute in different ways, and the policy changes between the two. With r =
-//! π/π_rollout, the probability of a token under the policy that is trained divided by its probability under the policy that
-//! generated:
+//! Generation and training compute in different ways, and the policy changes between the two. With r = π/π_rollout, the
+//! probability of a token under the policy that is trained divided by its probability under the policy that generated:
 //!
 //! - *importance weights* (`rollout_is`) multiply the loss of each token by r, or by Π r of its sequence, bounded;
 //! - *rejection* ([`CRITERIA`]) takes tokens, or whole sequences, out where r is too far from 1;

@@ -86,8 +86,8 @@ proptest! {
         }
     }
 
-    /// Columns are permuted with their sequences and metrics stay; sequences without a trained token, inserted anywhere, change
-    /// nothing, and neither do masked tokens, which are NaN here; no other number becomes NaN.
+    /// Columns are permuted with their sequences, and metrics do not change. Sequences without a trained token, inserted
+    /// anywhere, change nothing; neither do masked tokens, which are NaN here. No other number becomes NaN.
     #[test]
     fn neither_order_nor_empty_sequences_matter(batch in batch(), turn in 0..7usize) {
         let mut turned = batch.clone();

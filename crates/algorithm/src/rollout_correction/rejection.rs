@@ -38,7 +38,7 @@ pub(super) enum Over {
 pub struct Criterion {
     /// The name in `rollout_rs`.
     pub name: &'static str,
-    /// The name in verl ≤ 0.7. Its bounds apply to r, whereas those of `name` apply to 1/r.
+    /// The name in verl ≤ 0.7. Its bounds apply to r, whereas the bounds of `name` apply to 1/r.
     pub older_name: Option<&'static str>,
     pub doc: &'static str,
     over: Over,

@@ -15,7 +15,7 @@ pub(super) struct Trained {
     /// The position of each token in the columns of the batch, which have `length` entries.
     position: Vec<usize>,
     length: usize,
-    /// log π of the policy that is trained, and of the one that generated.
+    /// log π of the trained policy, and of the policy that generated.
     pub training: Vec<f64>,
     pub rollout: Vec<f64>,
     /// log r, the difference of the two log-probabilities.

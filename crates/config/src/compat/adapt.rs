@@ -243,8 +243,8 @@ impl<'a> VerlAdapter<'a> {
         });
     }
 
-    /// True if a value under an old name replaces the value `present` under today's name. It does not if both are alike or the
-    /// old value is null. A null under today's name is a value, unless it means "unset" in verl.
+    /// True if a value under an old name replaces the value `present` under today's name. It does not report this if both values
+    /// are equal or the old value is null. A null under today's name is a value, unless it means "unset" in verl.
     ///
     /// # Errors
     /// If there are two different values.

@@ -8,7 +8,7 @@ use std::num::NonZeroU64;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-/// A mapping whose keys the schema does not know.
+/// A mapping with keys that are not in the schema.
 pub type OpenMapping = std::collections::BTreeMap<String, serde_json::Value>;
 
 /// A file, a folder, or a name of either, which is shown as written. A leading `~/` is expanded to the home folder.
@@ -187,7 +187,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
     }
 }
 
-/// Reads files that a run may lack: null and an empty list both mean none.
+/// Reads files that a run may lack: null and an empty list both mean no files.
 pub(super) fn files_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<OneOrMany<Location>>, D::Error> {
     let files = Option::<OneOrMany<Location>>::deserialize(deserializer)?;
     Ok(files.filter(|files| !files.is_empty()))

@@ -4,7 +4,7 @@ use super::ppo::PpoConfig;
 use super::trainer::{ResumeKeys, TrainerConfig, TrainerResumeMode};
 use crate::Report;
 
-/// Checks the settings of checkpoints: kept ones, the best one, and the one to resume from.
+/// Checks the settings of checkpoints: the number to keep, the best one, and the checkpoint to resume from.
 pub(super) fn trainer(PpoConfig { data, trainer, .. }: &PpoConfig, report: &mut Report) {
     best_and_kept(trainer, report);
     if data.val_files.is_none() {

@@ -78,7 +78,7 @@ impl VerlConversion {
         (self.ignored, self.blocked) = (ignored, blocked);
     }
 
-    /// Removes advice to write a key that is left out, or that has no effect here.
+    /// Removes advice to write a key that is left out or has no effect here.
     pub(super) fn drop_advice(&mut self) {
         let Ok(defaults) = burnish_config::defaults(self.kind.default_file()) else { return };
         let keys: Vec<String> = self.blocked.iter().map(|one| one.key.clone()).collect();

@@ -236,13 +236,13 @@ fn sort(overrides: Vec<Override>, converted: &mut VerlConversion, defaults: &Nod
     Ok(settings)
 }
 
-/// Returns true for a number of steps that means never in verl, but not here.
+/// Returns true for a number of steps that means `never` in verl but not here.
 fn is_never(call: &Invocation, one: &Override) -> bool {
     let is_zero = one.value.as_ref().is_some_and(|node| node.value == Value::Int(0));
     call.program.kind == Kind::Rl && ["trainer.save_freq", "trainer.test_freq"].contains(&one.key.as_str()) && is_zero
 }
 
-/// Returns the message of a problem with the key that was probably meant. verl's `+` would not help: the key has no effect here.
+/// Returns the message of a problem, with the most similar key. verl's `+` would not help: the key has no effect here.
 fn with_help(problem: &Problem) -> String {
     let help = problem.help.as_ref().filter(|help| help.starts_with(MEANT));
     help.map_or(problem.message.clone(), |help| format!("{}; {help}", problem.message))

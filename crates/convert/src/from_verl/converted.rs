@@ -25,7 +25,7 @@ pub struct VerlConversion {
     pub subcommand: &'static str,
     /// Built-in file with verl's defaults, for `--config`.
     pub preset: String,
-    /// Overrides as written, without those of Hydra itself.
+    /// Overrides as written, without the overrides of Hydra itself.
     pub overrides: Vec<String>,
     /// Text of the recipe file.
     pub recipe: String,

@@ -1,4 +1,4 @@
-//! The choice of a command among those of a text, with the program that it starts.
+//! The chosen command of a text, with the program that it starts.
 
 use super::argparse::typed;
 use super::call::TrainerCall;
@@ -97,7 +97,7 @@ pub(super) struct ProgramValues {
     pub notes: Vec<String>,
 }
 
-/// Reads the options of a program as those of a command.
+/// Reads the options of a program like the options of a command.
 pub(super) fn values(program: &ReadProgram, options: &'static PeerOptions, trainer: &'static str) -> ProgramValues {
     let mut values = ProgramValues { refused: program.refused.clone(), notes: program.notes.clone(), ..ProgramValues::default() };
     for option in &program.options {

@@ -19,10 +19,10 @@ pub(super) struct Edition {
     pub(super) mixture: Option<String>,
 }
 
-/// Chooses the edition that has most of the given options, and the newest of several; or takes the wanted one.
+/// Chooses the edition that has most of the options of the command, and the newest of several; or takes the requested edition.
 ///
 /// # Errors
-/// If the wanted edition is not known.
+/// If the requested edition is not known.
 pub(super) fn choose(peer: &Peer, trainer: &PeerTrainer, requested: Option<&str>, names: &[&str]) -> Result<Edition, Problem> {
     let options = (peer.options)();
     let editions: Vec<usize> = options.editions(trainer.name).collect();

@@ -15,7 +15,7 @@ struct ScriptOption<'a> {
     /// Names without dashes; a positional argument has one.
     names: Vec<String>,
     is_positional: bool,
-    /// Number of values: none for a flag, all up to the next option for a list.
+    /// Number of values: 0 for a flag, all up to the next option for a list.
     takes: Taken,
     /// Name of the type, such as `int`.
     kind: String,

@@ -127,7 +127,7 @@ impl<'a> PyMachine<'a> {
         self.truth(&value)
     }
 
-    /// Returns the truth of a value. Options with names have none unless the words or a file give them.
+    /// Returns the truth of a value. Named options have no value unless the words or a file set it.
     fn truth(&self, value: &PyValue<'a>) -> Option<bool> {
         let PyValue::Option(name) = value else { return value.truth() };
         let has = |name: &str| {

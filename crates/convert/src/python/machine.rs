@@ -78,7 +78,8 @@ impl<'a> PyMachine<'a> {
         }
     }
 
-    /// Evaluates a module. Without a call of a trainer, functions that nobody calls are entered as well: a library may call them.
+    /// Evaluates a module. If no call of a trainer is found, functions that are never called are entered as well: a library may
+    /// call them.
     pub(super) fn module(&mut self, body: &'a [Stmt]) {
         self.block(body);
         let is_trainer = |call: &Rc<LibraryCall>| call.name().ends_with("Trainer");

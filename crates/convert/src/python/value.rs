@@ -43,7 +43,7 @@ impl<'a> LibraryCall<'a> {
         self.path.rsplit('.').next().unwrap_or_default()
     }
 
-    /// Returns a named argument, else the one at a position.
+    /// Returns a named argument, otherwise the argument at a position.
     pub(crate) fn argument(&self, name: &str, position: usize) -> Option<&PyValue<'a>> {
         let named = self.keywords.iter().find(|(known, _)| known == name).map(|(_, value)| value);
         named.or_else(|| self.arguments.get(position))
@@ -74,14 +74,14 @@ pub(crate) struct PyClass<'a> {
     pub definition: &'a StmtClassDef,
     pub line: usize,
     pub bases: Vec<PyValue<'a>>,
-    /// Fields and class variables, without those of the bases.
+    /// Fields and class variables, without those that the bases define.
     pub fields: IndexMap<String, PyField<'a>>,
     /// True if the class has methods.
     pub has_methods: bool,
 }
 
 impl<'a> PyClass<'a> {
-    /// Returns the fields of the class and its bases in the script, those of the bases first.
+    /// Returns the fields of the class and its bases in the script, the fields of the bases first.
     pub(crate) fn all_fields(&self) -> IndexMap<String, PyField<'a>> {
         let mut fields = IndexMap::new();
         for base in &self.bases {

@@ -11,7 +11,7 @@ pub enum Overlong {
     Filter,
     /// The sequence loses its beginning (TRL's `keep_end`).
     Left,
-    /// The sequence loses its end (TRL's `keep_start`). A row with an answer keeps its prompt, and is skipped if the prompt alone
-    /// is too long.
+    /// The sequence loses its end (TRL's `keep_start`). A row with an answer keeps its prompt, and is skipped if its prompt is
+    /// too long by itself.
     Right,
 }

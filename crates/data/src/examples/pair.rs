@@ -213,7 +213,7 @@ fn margin(row: &Row, key: &str) -> Result<Option<f64>> {
 /// The texts of a pair, ready for tokenization.
 pub(super) struct PairTexts {
     form: TextForm,
-    /// The prompt; `None` if the row has none and its answers have no common beginning.
+    /// The prompt; `None` if the row has no prompt and its answers have no common beginning.
     prompt: Option<String>,
     /// Prompt and answer of each side.
     wholes: [String; 2],

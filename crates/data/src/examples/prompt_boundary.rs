@@ -2,7 +2,7 @@
 //!
 //! The prompt and the whole text are tokenized separately, and the answer begins after the ids of the prompt. If a token of the
 //! whole crosses the boundary ("Hello" + "lo world" is `Hell`, `olo`, ` world`), the prompt keeps its own ids, as in generation,
-//! and the rest is tokenized separately. TRL lets the answer begin at the first difference, which trains on prompt tokens in a
+//! and the rest is tokenized separately. In TRL the answer begins at the first difference, which trains on prompt tokens in a
 //! context that generation never has.
 
 use anyhow::Result;

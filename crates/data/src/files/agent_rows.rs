@@ -38,7 +38,7 @@ impl AgentRows {
         }
     }
 
-    /// Returns the tools of a row with this loop: those in `tool_selection` of `extra_info`, or all. `None` for loops whose
+    /// Returns the tools of a row with this loop: the tools in `tool_selection` of `extra_info`, or all. `None` for loops whose
     /// prompts do not describe tools.
     ///
     /// # Errors

@@ -21,7 +21,7 @@ pub enum GroundTruthKey {
     FieldOrSolution,
     /// This column itself, as in OpenRLHF.
     Column(String),
-    /// Rows have none; it is an empty text, as in OpenRLHF.
+    /// Rows have no ground truth; it is an empty text, as in OpenRLHF.
     None,
 }
 

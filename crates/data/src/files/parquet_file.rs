@@ -145,7 +145,7 @@ fn within(data_type: &DataType) -> Vec<&FieldRef> {
 }
 
 /// Returns true if a column has text that only the embedded arrow schema marks as text: the reader then accepts any bytes.
-/// `leaves`: the remaining leaves of the parquet schema, beginning with those of this column.
+/// `leaves`: the remaining leaves of the parquet schema, beginning with the leaves of this column.
 fn has_unchecked_text<'a>(data_type: &DataType, leaves: &mut impl Iterator<Item = &'a ColumnDescriptor>) -> bool {
     let inner = within(data_type);
     if !inner.is_empty() {

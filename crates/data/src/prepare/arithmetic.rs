@@ -41,7 +41,7 @@ pub struct ArithmeticOptions {
     pub max_operand: u32,
     /// Operators: characters of "+-*".
     pub ops: String,
-    /// Share of demonstrations that forget to carry, among those with a carry.
+    /// Share of demonstrations that forget to carry, among demonstrations with a carry.
     pub(crate) careless: f64,
 }
 

@@ -116,7 +116,7 @@ impl AnsweredProblem {
 mod tests {
     use super::AnsweredProblem;
 
-    /// Wrong answers are wrong, and a solution is right before its first wrong step and wrong from there.
+    /// Wrong answers are wrong, and a solution is right before its first wrong step and wrong from that step on.
     #[test]
     fn answers_are_what_their_labels_say() {
         let (mut slips, mut forgotten) = (0, 0);

@@ -11,7 +11,7 @@ use burnish_util::suggest::did_you_mean;
 /// The arguments of a preparer: folders and `key=value` settings.
 #[derive(Clone, Debug)]
 pub struct PrepareArgs {
-    /// Folders of the published files: the one of `--input`, or the downloaded ones.
+    /// Folders of the published files: the folder of `--input`, or the downloaded folders.
     pub inputs: Vec<PathBuf>,
     pub output: PathBuf,
     pub settings: Vec<(String, String)>,

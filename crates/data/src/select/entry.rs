@@ -14,7 +14,7 @@ pub struct RowKind {
     pub make: fn(&ScoredResponses, &SelectOptions) -> Result<SelectedRows>,
 }
 
-/// Options of all kinds; each kind reads those in [`RowKind::reads`].
+/// Options of all kinds; each kind reads the options in [`RowKind::reads`].
 #[derive(Clone, Debug, Default)]
 pub struct SelectOptions {
     /// Smallest score difference of a pair.

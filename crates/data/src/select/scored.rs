@@ -57,7 +57,7 @@ impl SelectColumns {
     /// Columns of `trainer eval`, and of OpenRLHF's `batch_inference`.
     const KNOWN: [[&str; 3]; 2] = [["prompt", "responses", "scores"], ["input", "output", "reward"]];
 
-    /// Returns the given columns, and for the others those of the first known layout that the files have completely.
+    /// Returns the given columns, and for the others the columns of the first known layout that the files have completely.
     ///
     /// # Errors
     /// If a file cannot be read.

@@ -207,7 +207,7 @@ impl SpecialTokens {
     }
 }
 
-/// Returns the texts of special tokens that transformers compares with added tokens: those written as text, and those of
+/// Returns the texts of special tokens that transformers compares with added tokens: tokens written as text, and tokens of
 /// special_tokens_map.json (`map`).
 fn spelled(given: &Map<String, Value>, map: &Map<String, Value>) -> Vec<String> {
     let extra = |tokens: &Map<String, Value>| tokens.get(EXTRA).and_then(Value::as_array).cloned().unwrap_or_default();

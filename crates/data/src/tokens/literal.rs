@@ -1,5 +1,5 @@
-//! Encodes a text so that special tokens in text of people or tools become ordinary text, while those of the chat template stay
-//! special tokens.
+//! Encodes a text so that special tokens in messages of users or tools become ordinary text, while special tokens of the chat
+//! template stay special.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;

@@ -72,7 +72,7 @@ fn other_step(tokenizer: &Value) -> Option<String> {
     options.into_iter().find(is_set).map(|name| format!("`{name}` in its BPE"))
 }
 
-/// Removes the options of a step that do not change ids: those of token offsets.
+/// Removes the options of a step that only change token offsets.
 fn comparable(mut step: Value) -> Value {
     match &mut step {
         Value::Object(fields) => {

@@ -48,7 +48,7 @@ const MEMORY_PER_BYTE: usize = 64;
 /// Usual end-of-text tokens, tried if no file names one.
 const USUAL_EOS: &[&str] = &["<|endoftext|>", "</s>", "<eos>", "<|end_of_text|>"];
 
-/// Converts text to ids and back, and knows the end tokens and the chat template. Clones share vocabulary and templates.
+/// Converts text to ids and back; holds the end tokens and the chat template. Clones share vocabulary and templates.
 #[derive(Clone)]
 pub struct Tokenizer {
     inner: ForeignTokenizer,
@@ -325,12 +325,13 @@ impl Tokenizer {
         self.vocab_size
     }
 
-    /// Lists the tokens that other files name and tokenizer.json lacks; `None` if it lacks none.
+    /// Lists the tokens that other files name and tokenizer.json lacks; `None` if none is missing.
     pub fn new_tokens(&self) -> Option<String> {
         (!self.new_tokens.is_empty()).then(|| list(&self.new_tokens))
     }
 
-    /// Describes a token that another tokenizer lacks or has under another id; `None` if it reads all ids of this one the same.
+    /// Describes a token that another tokenizer lacks or has under another id; `None` if that tokenizer reads all ids of this one
+    /// in the same way.
     pub fn unknown_to(&self, other: &Self) -> Option<String> {
         let (own, theirs) = (self.inner.vocabulary().get_vocab(true), other.inner.vocabulary().get_vocab(true));
         let differs = own.iter().filter(|(token, id)| theirs.get(*token) != Some(id));

@@ -16,7 +16,8 @@ impl OtherRanks {
     /// for a rank.
     ///
     /// Ranks are paired in a rotation, so that no rank receives from all others at once. They wait for a window of steps at a
-    /// time. No two ranks wait for each other: the one that is furthest behind waits only for steps that its partners have begun.
+    /// time. No two ranks wait for each other: the rank that is furthest behind waits only for steps that its partners have
+    /// begun.
     pub(crate) fn pairwise<'a>(
         &mut self,
         world: &'a World,
@@ -67,7 +68,8 @@ impl OtherRanks {
         }
     }
 
-    /// Ends the job, and names the ranks that this one waits for and those that were silent: a waiting rank gives signs of work.
+    /// Ends the job, and names the ranks that this rank waits for and the ranks that were silent. A waiting rank still sends
+    /// signs of life.
     fn stand_still(&mut self, world: &World, own: &ReachedCall, parts: &mut Parts, start: Duration) -> ! {
         self.hear(world);
         let list = |ranks: &[usize]| ranks.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");

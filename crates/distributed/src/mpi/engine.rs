@@ -13,7 +13,7 @@ use super::world::{PANICKED, World};
 use crate::group::{Group, LOST};
 use burnish_util::terminal;
 
-/// The processes that MPI started, seen from this one.
+/// The processes that MPI started, seen from one of them.
 pub struct Mpi {
     world: World,
     /// The thread that initialised MPI, which makes all calls.
@@ -118,7 +118,7 @@ impl Drop for Mpi {
     }
 }
 
-/// Ends this process, and thereby the job, if another rank does not finalize MPI: MPI would wait for it forever.
+/// Ends this process, and thereby the job, if another rank does not finalize MPI. Otherwise MPI would wait for that rank forever.
 fn watch_farewell(patience: Duration, code: u8) {
     let watch = move || {
         thread::sleep(patience);

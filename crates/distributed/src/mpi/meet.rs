@@ -104,7 +104,7 @@ impl OtherRanks {
         world.lost(&format!("the ranks do not make the same calls: rank 0 is at {own}, {}", others.join(", ")));
     }
 
-    /// Ends the job if another rank has failed while this one, rank 0, is working and reaches no call.
+    /// Ends the job if another rank has failed while rank 0 is working and does not reach a call.
     pub(crate) fn check_failed(&self, world: &World) {
         for (rank, peer) in self.peers(world) {
             let Some((arrival, since)) = &peer.arrived else { continue };

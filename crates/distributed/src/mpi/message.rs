@@ -23,7 +23,7 @@ pub struct ReachedCall {
     pub call: Call,
 }
 
-/// A call with its parameters, which must be the same on all ranks, except for those of the end.
+/// A call with its parameters, which must be the same on all ranks, except for the parameters of the end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Call {
     Exchange,

@@ -10,7 +10,7 @@ use crate::wire::{decoded, encoded};
 /// Longest time between two signs of work.
 const BEAT: Duration = Duration::from_secs(10);
 
-/// A rank's knowledge of the others: rank 0 knows all, and each of the others knows rank 0.
+/// A rank's knowledge of the other ranks: rank 0 knows all ranks, and every other rank knows rank 0.
 pub struct OtherRanks {
     pub clock: WaitClock,
     /// Time to wait for a silent rank.
@@ -32,7 +32,7 @@ pub struct RankHealth {
     last_heard: Duration,
     /// Call that it waits in, and the time it arrived there.
     pub arrived: Option<(ReachedCall, Instant)>,
-    /// Call before that one.
+    /// Call before the current one.
     pub last: Option<ReachedCall>,
 }
 
@@ -49,7 +49,7 @@ impl OtherRanks {
         }
     }
 
-    /// Returns the ranks that this one knows, without itself.
+    /// Returns the ranks that this rank knows, without itself.
     pub fn peers(&self, world: &World) -> impl Iterator<Item = (usize, &RankHealth)> {
         let own = world.rank;
         self.known.iter().enumerate().filter(move |(rank, _)| *rank != own)
@@ -96,7 +96,7 @@ impl OtherRanks {
         }
     }
 
-    /// Tells the ranks that may wait for this one that it is working, unless it just did, and reads their messages.
+    /// Tells the ranks that may wait for this rank that it is working, unless it just did, and reads their messages.
     pub fn beat(&mut self, world: &World) {
         if self.beaten.elapsed() < BEAT.min(self.patience / 4) {
             return;

@@ -1,4 +1,4 @@
-//! Safe wrappers of MPI's C functions: all `unsafe` of the engine is here.
+//! Safe wrappers of MPI's C functions; all `unsafe` code of the engine is here.
 
 use std::ffi::c_int;
 use std::marker::PhantomData;

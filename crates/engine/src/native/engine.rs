@@ -13,8 +13,8 @@ use burnish_rollout::{Response, TurnSettings, Turns};
 pub struct NativeEngine {
     /// Number of sequences that decode together (`rollout.max_num_seqs`).
     pub max_num_seqs: usize,
-    /// Number of prompt tokens that are prefilled together (`rollout.max_num_batched_tokens`); a longer prompt is prefilled
-    /// alone.
+    /// Number of prompt tokens that are prefilled together (`rollout.max_num_batched_tokens`); a longer prompt is prefilled by
+    /// itself.
     pub max_num_batched_tokens: usize,
     /// Largest length of a prompt and its response together (`rollout.max_model_len`); the model's limit if `None`.
     pub max_model_len: Option<usize>,

@@ -99,8 +99,7 @@ impl Running {
         self.turn.ids.len() + self.max
     }
 
-    /// Takes the one token whose keys and values the cache lacks (unless it is unread), and its position. The device draws the
-    /// next.
+    /// Takes the token whose keys and values the cache lacks (unless it is unread), and its position. The device draws the next.
     pub(crate) fn take_ahead(&mut self) -> (Option<u32>, usize) {
         let position = self.cached;
         let token = (self.unread == 0).then(|| self.token(position));
@@ -163,7 +162,7 @@ impl Running {
         self.ids.len() < self.turn.sampling.min_tokens && !settings.eos.is_empty()
     }
 
-    /// Returns the uniform number for the next token; greedy sampling takes none.
+    /// Returns the uniform number for the next token; `None` with greedy sampling.
     pub(super) fn uniform(&mut self) -> f64 {
         if self.turn.sampling.temperature > 0.0 { self.turn.stream.uniform() } else { 0.0 }
     }

@@ -50,7 +50,7 @@ impl Waiting {
         None
     }
 
-    /// Removes the cancelled turns, and returns their sequences; those whose blocks are in the cache are paused.
+    /// Removes the cancelled turns, and returns their sequences; sequences whose blocks are in the cache are paused.
     pub(super) fn cancelled(&mut self) -> Vec<usize> {
         let mut left = Vec::new();
         let mut stays = |sequence: usize, turn: &TurnRequest| {

@@ -11,7 +11,7 @@ use burnish_rollout::Sampling;
 #[derive(Clone, Copy)]
 pub struct DrawRow<'a> {
     pub sampling: &'a Sampling,
-    /// Uniform number in [0, 1); greedy sampling reads none.
+    /// Uniform number in [0, 1); greedy sampling does not read it.
     pub u: f64,
     pub changes: LogitChanges<'a>,
 }

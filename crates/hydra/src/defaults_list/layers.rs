@@ -206,7 +206,7 @@ impl Layers<'_> {
         library.is_built_in(&file.source) || library.is_copy_of_built_in(&file.source)
     }
 
-    /// Returns the inserted file, if it lies above this one. Its own `defaults:` list has no effect.
+    /// Returns the inserted file, if it overrides this one. Its own `defaults:` list has no effect.
     fn inserted(&self, entry: &DefaultsEntry, file: &ConfigFile, package: &str) -> Result<Option<Layer>, Problem> {
         let is_above = |inserted: &&Inserted| self.is_built_in(file) && entry.path() == inserted.above;
         let inserted = self.search.inserted.as_ref().filter(is_above);

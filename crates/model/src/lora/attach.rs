@@ -16,7 +16,7 @@ use crate::decoder::{Decoder, Lora};
 use crate::ops::{tensor_from_vec, to_host};
 
 impl CausalLm {
-    /// Returns the same model with an adapter, which alone will be trained. It replaces an earlier adapter.
+    /// Returns the same model with an adapter; only the adapter will be trained. It replaces an earlier adapter.
     ///
     /// # Errors
     /// If the adapter belongs to another model.

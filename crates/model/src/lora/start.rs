@@ -14,7 +14,7 @@ use burnish_util::machine::check_fits;
 use burnish_util::rng::Stream;
 
 impl LoraSettings {
-    /// Returns the initial adapter; `None` if the settings ask for no adapter.
+    /// Returns the initial adapter; `None` if the settings request no adapter.
     ///
     /// # Errors
     /// If the model lacks a named projection, or the folder `adapter_path` holds no trainable adapter.

@@ -1,6 +1,6 @@
-//! Causal attention of packed sequences with grouped KV heads: softmax(score(q·kᵀ))·v. The layout is that of the projections'
-//! output, [rows, heads, d], without transposes or repeated heads. The CPU kernels are in `attention_flex.rs`, the bodies
-//! composed of ordinary tensor operations in `attention_composed.rs`.
+//! Causal attention of packed sequences with grouped KV heads: softmax(score(q·kᵀ))·v. The layout is the layout of the
+//! projections' output, [rows, heads, d], without transposes or repeated heads. The CPU kernels are in `attention_flex.rs`, the
+//! bodies composed of ordinary tensor operations in `attention_composed.rs`.
 
 use std::sync::Arc;
 

@@ -38,7 +38,7 @@ impl Out {
     /// Sets elements to 0, and returns them.
     ///
     /// # Safety
-    /// The elements must be within the buffer, and nothing else may access them meanwhile.
+    /// The elements must be within the buffer, and no other code may access them meanwhile.
     pub(super) unsafe fn zeroed<'a>(self, at: usize, len: usize) -> &'a mut [f32] {
         // SAFETY: promised by the caller; the elements are written before the slice is made.
         unsafe {
@@ -86,7 +86,7 @@ impl Block<'_> {
         first - self.keys.start.min(first)..end - self.keys.start
     }
 
-    /// The segment's own keys (at least one), then those of the stem, if any.
+    /// The segment's own keys (at least one), then the keys of the stem, if any.
     fn parts(&self) -> impl Iterator<Item = Part> + use<> {
         let (stem, keys) = (&self.segment.stem, &self.keys);
         let own = keys.start.max(stem.len());

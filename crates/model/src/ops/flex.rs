@@ -141,8 +141,8 @@ fn spans(rows: usize, columns: usize, strides: Strides, slice: &[f32]) -> bool {
 /// [`matmul`] on pointers, for tasks that write disjoint blocks of one buffer.
 ///
 /// # Safety
-/// All elements addressed by the shapes and strides must be valid (those of `c` may be uninitialised unless `accumulate`), and no
-/// other task may access those of `c` meanwhile.
+/// All elements addressed by the shapes and strides must be valid (elements of `c` may be uninitialised unless `accumulate`), and
+/// no other task may access the elements of `c` meanwhile.
 #[expect(clippy::too_many_arguments, reason = "three matrices with their strides")]
 pub(crate) unsafe fn matmul_ptr(
     (m, n, k): (usize, usize, usize),

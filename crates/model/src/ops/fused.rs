@@ -1,5 +1,5 @@
-//! Several operations in one kernel, for passes without gradients on a GPU. Elsewhere this gains nothing, so call these functions
-//! only if [`available`].
+//! Several operations in one kernel, for passes without gradients on a GPU. In other cases these functions gain nothing, so call
+//! them only if [`available`].
 
 use burn::tensor::{FloatDType, Tensor};
 

@@ -1,6 +1,6 @@
 //! y = x·wᵀ + b with the weight in Hugging Face's layout, [out, in]. On the CPU, gemm reads transposes in place and writes the
 //! weight's gradient in order. burn's operations would copy the transposes and return the gradient as a strided view. A frozen
-//! weight gets no gradient, and nothing is kept for it.
+//! weight gets no gradient, and no tensor is kept for it.
 
 use burn::backend::{
     Autodiff, Backend, Dispatch, Flex, TensorMetadata, autodiff::checkpoint::strategy::CheckpointStrategy, backend_extension,
@@ -231,7 +231,7 @@ pub fn linear(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tenso
     })
 }
 
-/// Computes [`linear`] without gradients of weight and bias: the backward pass computes none, and the input is not kept.
+/// Computes [`linear`] without gradients of weight and bias: the backward pass skips them, and the input is not kept.
 ///
 /// # Panics
 /// If the inner sizes differ.

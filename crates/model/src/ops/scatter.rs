@@ -102,7 +102,7 @@ mod tests {
         assert_ne!(bits(added), bits(matrix(9, 5, 1, &device)));
     }
 
-    /// Rows are written to their places in the caches' buffers, and nowhere else.
+    /// Rows are written only to their places in the caches' buffers.
     #[test]
     fn rows_are_written_to_their_places() {
         let Some(device) = any_gpu() else { return };

@@ -1,4 +1,4 @@
-//! Row kernels of divergences between two distributions, written and compiled like those of [`simd`](super::simd).
+//! Row kernels of divergences between two distributions, written and compiled like the kernels of [`simd`](super::simd).
 
 use super::simd::{LANES as L, LogSum, exp, exp_m1, fma, lanes_sum, multiversion};
 
@@ -103,7 +103,7 @@ fn jsd_term<const F: bool>(log_p: f32, log_q: f32, beta: f32) -> (f32, f32) {
 }
 
 /// Turns logits x of p into the gradient of g_logp·log p(target) + g_H·H + g_D·KL(p ‖ q), in place, without the one-hot term. The
-/// arguments are those of [`kl_row`].
+/// arguments are the same as in [`kl_row`].
 #[inline(always)]
 fn dlogits_kl_row_<const F: bool>(x: &mut [f32], y: &[f32], pq: LogSums, g_logp: f32, ent: Traced, kl: Traced) {
     let c = fma::<F>(ent.0, ent.1, g_logp);

@@ -1,4 +1,4 @@
-//! Buffers of floats that kernels write before anything reads them.
+//! Buffers of floats that kernels write before they are read.
 
 use std::mem::MaybeUninit;
 

@@ -1,7 +1,7 @@
 //! Learning-rate schedules by name: the factor on the base rate at each step, after a linear warm-up.
 //!
-//! The factor of step `k` (from 0) is that of `LambdaLR`, as in verl: with a warm-up, the very first step has factor 0. A step is
-//! one training iteration with any number of mini-batches.
+//! The factor of step `k` (from 0) is the factor of `LambdaLR`, as in verl: with a warm-up, the very first step has factor 0. A
+//! step is one training iteration with any number of mini-batches.
 
 mod entries;
 mod kind;

@@ -25,7 +25,7 @@ pub fn compare(given: &str, truth: &str) -> MathVerdict {
     }
 }
 
-/// Compares by normal forms alone; `None` if only sympy can decide.
+/// Compares only normal forms; `None` if only sympy can decide.
 pub(crate) fn graded(given: &str, truth: &str) -> Option<bool> {
     grade(given, truth, &PRIME)
 }
@@ -54,9 +54,8 @@ mod tests {
         assert_eq!((undecided, text.lines().count()), (104, 400));
     }
 
-    /// The expected results are those of verl 0.9.1 with Python 3.11, sympy 1.13 and pylatexenc 2.10, for answers nested
-    /// ever deeper. An answer is right up to some depth and wrong beyond it, because of an error that verl counts as a wrong
-    /// answer.
+    /// The expected results come from verl 0.9.1 with Python 3.11, sympy 1.13 and pylatexenc 2.10, for answers with increasing
+    /// nesting. An answer is right up to some depth and wrong beyond it, because of an error that verl counts as a wrong answer.
     #[test]
     fn nested_answers_are_verls_or_left_to_math_verify() {
         type Nested = fn(usize) -> String;

@@ -6,10 +6,10 @@ use super::python::{after, before, is_digit, rfind_lower, strip};
 /// left.
 const OPENINGS: [&str; 3] = ["answer:", "answer is", "answers are"];
 const CLOSINGS: [&str; 4] = ["is answer", "is the answer", "are answers", "are the answers"];
-/// Last words before an answer. They are searched once everything after the last full stop is removed.
+/// Last words before an answer. They are searched after everything behind the last full stop is removed.
 const LEADS: [&str; 11] = ["be ", "is ", "are ", "=", ": ", "get ", "be\n", "is\n", "are\n", ":\n", "get\n"];
 
-/// Returns the answer in `response`; the whole response if nothing marks an answer.
+/// Returns the answer in `response`; the whole response if it has no marked answer.
 pub fn answer(response: &str) -> String {
     matched_answer(response).1
 }

@@ -45,7 +45,7 @@ const WRAPPERS: &[&str] = &["text", "mathrm", "textbf", "boxed"];
 const DEEPEST: usize = 100;
 const DEEPEST_OF_ALL: usize = 250;
 
-/// Returns the text of `latex`; `None` if it contains anything whose conversion is not implemented here.
+/// Returns the text of `latex`; `None` if it contains a construct whose conversion is not implemented here.
 pub(super) fn text(latex: &str) -> Option<String> {
     let mut reader = Reader { rest: latex.chars().peekable(), depth: 0 };
     let text = reader.nodes(false)?;

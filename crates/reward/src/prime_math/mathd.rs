@@ -13,7 +13,7 @@ pub(super) fn normal(answer: &str, percent: &[&str]) -> String {
     normal_form(answer, percent).unwrap_or_else(|| answer.to_owned())
 }
 
-/// Returns the content of `\text{…}` if `answer` consists of nothing else.
+/// Returns the content of `\text{…}` if `answer` consists only of it.
 pub(crate) fn unwrap_text(answer: &str) -> Option<&str> {
     static TEXT: Pattern = LazyLock::new(|| pattern(r"^\\text\{(.+?)\}\n?$"));
     TEXT.captures(answer).and_then(|found| found.get(1)).map(|inner| inner.as_str())

@@ -1,8 +1,8 @@
 //! verl's `utils/reward_score/prime_math`: answers to competition problems. They are compared as text, then as numbers, and, if
 //! that does not decide, as mathematics.
 //!
-//! Everything that verl decides without sympy is decided here, and so is everything for which sympy only does arithmetic.
-//! Everything else is [`MathVerdict::Undecided`] and left to `math-verify`.
+//! All that verl decides without sympy is decided here, and so are the cases in which sympy only does arithmetic. Everything else
+//! is [`MathVerdict::Undecided`] and left to `math-verify`.
 
 mod compare;
 mod dialect;

@@ -73,7 +73,7 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// Measures an expression by its brackets, signs and operands alone, without any other grammar.
+    /// Measures an expression only by its brackets, signs and operands, without any other grammar.
     pub(super) fn measure(expression: &str) -> Self {
         let mut extent = Self::default();
         let mut outer = Vec::new();

@@ -16,8 +16,8 @@ use burnish_util::suggest::did_you_mean;
 /// Columns that functions in TRL's style get under another name and in another form.
 const NO_COLUMNS: [&str; 3] = ["prompt", "completion", "completion_ids"];
 
-/// Returns one reward function for each function of a file, under its name. Built-in code has none, because it does not score by
-/// itself.
+/// Returns one reward function for each function of a file, under its name. Built-in code has no value here, because it does not
+/// score by itself.
 pub fn functions(pool: &Arc<Pool>) -> Vec<Reward> {
     let offered = pool.functions().iter().enumerate().filter_map(|(index, signature)| {
         let function = PythonFunction { pool: pool.clone(), index };
@@ -121,7 +121,7 @@ struct VerlBatch<'a> {
     solution_strs: Vec<&'a str>,
     ground_truths: Vec<&'a Value>,
     extra_infos: Vec<&'a Value>,
-    /// One item per response, or empty if none has one.
+    /// One item per response, or empty if no response has one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     rollouts: Vec<Option<Rollout<'a>>>,
 }
@@ -173,7 +173,7 @@ struct Trl<'a> {
 enum Prompt<'a> {
     Known(&'a Value),
     Text(&'a str),
-    /// The messages that the model read. An environment or a program may have changed those of the row, as in TRL.
+    /// The messages that the model read. An environment or a program may have changed the columns of the row, as in TRL.
     Messages(&'a [Value]),
 }
 

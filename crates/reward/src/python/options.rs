@@ -121,7 +121,7 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// Parses a signature as a worker writes it; `None` for anything else.
+    /// Parses a signature as a worker writes it; `None` for any other text.
     pub(super) fn read(value: &Value) -> Option<Self> {
         let style = match value["style"].as_str()? {
             "verl" | "verl_positional" => Style::Verl,

@@ -1,4 +1,4 @@
-//! Address of a reward server, checked before anything is sent, and the state of the server.
+//! Address of a reward server, checked before any request is sent, and the state of the server.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};

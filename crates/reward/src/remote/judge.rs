@@ -56,7 +56,7 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Checks the options; nothing is sent yet.
+    /// Checks the options; no request is sent yet.
     ///
     /// # Errors
     /// If there are no addresses or an invalid one, if the timeout or the number of attempts is zero, or if a header cannot carry

@@ -52,7 +52,7 @@ pub fn read(body: &[u8]) -> Result<Score, String> {
     Ok(score)
 }
 
-/// Returns the value for the one query: the item of a list of one, or the value itself.
+/// Returns the value for the single query: the item of a list of one, or the value itself.
 fn only<'a>(field: &str, value: &'a Value) -> Result<&'a Value, String> {
     match value.as_array().map(Vec::as_slice) {
         None | Some([Value::Array(_)]) => Ok(value),

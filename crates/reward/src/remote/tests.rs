@@ -83,7 +83,7 @@ fn answer(stream: &TcpStream, script: &[Act], received: &ReceivedRequests) -> Op
     }
 }
 
-/// Returns an address at which nobody listens.
+/// Returns an address at which no server listens.
 fn nobody() -> String {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     format!("http://127.0.0.1:{port}/get_reward")

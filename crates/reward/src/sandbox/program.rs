@@ -22,7 +22,7 @@ const OPENED: &str = "string re datetime collections heapq bisect copy math rand
 const IMPORTED: &str = "string, re, datetime, collections, heapq, bisect, copy, math, random, statistics, itertools, functools, operator, io, sys, json";
 
 /// Returns a program that calls `function` of `code`, or of its class `Solution`, with the lines of standard input as JSON. It
-/// prints the result: text and numbers unchanged, anything else as JSON.
+/// prints the result: text and numbers unchanged, other values as JSON.
 pub(super) fn calling(code: &str, function: &str) -> String {
     let opened: String = OPENED.split_whitespace().map(|module| format!("from {module} import *\n")).collect();
     let call = include_str!("call.py").replace("FUNCTION_NAME", function);

@@ -44,7 +44,7 @@ pub(super) struct ProgramSlots {
 }
 
 impl Sandbox {
-    /// Prepares the connection; nothing is sent yet.
+    /// Prepares the connection; no request is sent yet.
     ///
     /// # Errors
     /// If the address is invalid or a limit is zero.

@@ -53,7 +53,7 @@ const SHOWN: &[ShownMetric] = &[
 
 const RANK_OF_TIME: u8 = 3;
 
-/// Metrics in the line of a validation, with their labels. Those that begin with [`CORE`] come first, with their whole names.
+/// Metrics in the line of a validation, with their labels. Names that begin with [`CORE`] come first, unabbreviated.
 const VALIDATION: &[(&str, &str)] = &[
     ("val/loss", "val loss"),
     ("val/accuracy", "accuracy"),
@@ -148,7 +148,7 @@ impl Console {
         lines
     }
 
-    /// Returns true if the samples of a step are shown: those of the first step, of each part of the run, and of the last step.
+    /// Returns true if the samples of a step are shown: samples of the first step, of each part of the run, and of the last step.
     fn is_due(&mut self, step: u64, table: &'static str) -> bool {
         let next = self.next_table.entry(table).or_insert(0);
         let (parts, least) = TABLES;

@@ -93,7 +93,7 @@ impl Credentials {
 }
 
 impl MlflowServer {
-    /// Prepares calls to the server at `address`; nothing is sent yet.
+    /// Prepares calls to the server at `address`; no request is sent yet.
     ///
     /// # Errors
     /// If `address` is not an http or https address with a host, or if a header cannot carry the token.

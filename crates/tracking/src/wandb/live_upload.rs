@@ -71,7 +71,7 @@ impl LiveUpload {
     /// Waits until everything is uploaded. Call this once the exit record is written.
     ///
     /// # Errors
-    /// If the client failed, or was not done after `bound` (sooner if the run was asked to stop).
+    /// If the client failed, or did not finish within `bound` (sooner after a stop request).
     pub(super) fn finish(mut self, bound: Duration, ending: &Ending) -> Result<()> {
         let (started, mut warned) = (Instant::now(), false);
         while self.check()? {

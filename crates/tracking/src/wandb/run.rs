@@ -36,7 +36,7 @@ pub(crate) struct Wandb {
 }
 
 impl Wandb {
-    /// Creates the folder of a run, or continues that of a resumed run.
+    /// Creates the folder of a run, or continues the folder of a resumed run.
     ///
     /// # Errors
     /// If a file cannot be written.

@@ -65,7 +65,8 @@ fn expected(steps: std::ops::RangeInclusive<u64>) -> Vec<Row> {
     steps.map(|step| (step, step as f64 / 3.0, step % 2 == 0)).collect()
 }
 
-/// The expected record, chunk by chunk, was written by the PyPI client (0.31.0) for a row with the one metric 0.1 + 0.2 at step
+/// The expected record, chunk by chunk, was written by the PyPI client (0.31.0) for a row with the single metric 0.1 + 0.2 at
+/// step
 /// 1. The test also covers the client's way of splitting a record that does not fit into the block.
 #[test]
 fn bytes_are_those_of_the_client() {

@@ -34,7 +34,7 @@ impl WorkLimits {
 /// The reason why work ended without a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ContainedError {
-    /// The work asked for more than this many bytes of memory.
+    /// The work requested more than this many bytes of memory.
     Memory(usize),
     Time(Duration),
     /// The work panicked with this message.

@@ -83,7 +83,7 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Returns true if the run was asked to stop, and forgets the request.
+    /// Returns true after a stop request, and forgets the request.
     pub fn take(&self) -> bool {
         self.0.swap(false, Ordering::Relaxed)
     }
@@ -93,7 +93,7 @@ impl Interrupt {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Returns true if the run was asked to stop.
+    /// Returns true after a stop request.
     pub fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -101,7 +101,7 @@ impl Interrupt {
     /// Abandons a step that has changed nothing yet, with an error that the caller of the step catches.
     ///
     /// # Errors
-    /// [`Interrupted`], if the run was asked to stop.
+    /// [`Interrupted`], after a stop request.
     pub fn check(&self) -> Result<()> {
         if self.is_requested() { Err(Interrupted::unfinished().into()) } else { Ok(()) }
     }

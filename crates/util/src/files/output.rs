@@ -50,7 +50,7 @@ impl OutputStream {
     /// Opens the stream for writing. A named pipe waits up to 5 seconds for a reader.
     ///
     /// # Errors
-    /// If the stream cannot be opened, or nobody reads the pipe.
+    /// If the stream cannot be opened, or the pipe has no reader.
     pub fn open(self) -> io::Result<File> {
         match self {
             Self::Opened(file) => {

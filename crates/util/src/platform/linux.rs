@@ -68,7 +68,7 @@ pub fn process_name(process: u32) -> Option<String> {
     Some(format!("{} {process} {start}", boot.trim()))
 }
 
-/// Returns true if a process has this id, even if it has ended and nobody has waited for it yet.
+/// Returns true if a process has this id, even if it has ended and its exit code was not collected yet.
 pub fn is_running(process: u32) -> bool {
     Path::new("/proc").join(process.to_string()).exists()
 }

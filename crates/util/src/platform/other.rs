@@ -41,7 +41,7 @@ pub fn process_name(process: u32) -> Option<String> {
     Some(format!("{} {process} {start}", super::host_name().replace(' ', "-")))
 }
 
-/// Returns true if a process has this id, even if it has ended and nobody has waited for it yet.
+/// Returns true if a process has this id, even if it has ended and its exit code was not collected yet.
 pub fn is_running(process: u32) -> bool {
     of_process(process, ProcessRefreshKind::nothing(), |_| Some(())).is_some()
 }
@@ -59,7 +59,7 @@ fn of_process<T>(process: u32, wanted: ProcessRefreshKind, answer: impl FnOnce(&
     answer(system.process(process)?)
 }
 
-/// Returns `None` for 0, by which `sysinfo` says that it does not know.
+/// Returns `None` for 0, which `sysinfo` reports for an unknown value.
 fn known(value: u64) -> Option<u64> {
     Some(value).filter(|value| *value > 0)
 }

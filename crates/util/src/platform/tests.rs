@@ -1,4 +1,4 @@
-//! The answers for other systems, asked here: they must agree with those of `/proc`.
+//! The functions for other systems must agree with `/proc`.
 
 use std::process::Command;
 use std::time::Duration;

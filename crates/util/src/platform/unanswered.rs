@@ -13,7 +13,7 @@ pub(crate) fn container_limit() -> Option<u128> {
     None
 }
 
-/// Returns `None`: the number of threads is not asked for.
+/// Returns `None`: the number of threads is not determined.
 pub fn own_threads() -> Option<u64> {
     None
 }
@@ -29,12 +29,12 @@ pub fn allowed_cores(_: u32) -> Option<usize> {
     None
 }
 
-/// Returns no disks: their traffic is not asked for.
+/// Returns no disks: their traffic is not measured.
 pub fn disk_traffic() -> Vec<(String, [u64; 2])> {
     Vec::new()
 }
 
-/// Returns `None`: the traffic of the network is not asked for.
+/// Returns `None`: the traffic of the network is not measured.
 pub fn network_traffic() -> Option<[u64; 2]> {
     None
 }

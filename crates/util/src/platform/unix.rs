@@ -19,7 +19,7 @@ use rustix::time::{ClockId, clock_gettime};
 pub use std::os::unix::fs::symlink;
 
 /// Signals that never end the process: the terminal was closed, the scheduler gives notice, the soft limit of CPU time is
-/// reached. They may repeat, or come together with the others.
+/// reached. They may repeat, or occur together with other bits.
 pub(crate) const ASK: &[c_int] = &[signal_hook::consts::SIGHUP, signal_hook::consts::SIGUSR2, signal_hook::consts::SIGXCPU];
 /// The signal that a closed terminal sends.
 pub(crate) const HANGUP: Option<c_int> = Some(signal_hook::consts::SIGHUP);
@@ -44,7 +44,7 @@ pub(crate) fn address_limit() -> Option<u64> {
     getrlimit(Resource::As).current
 }
 
-/// Raises this process's limit on open files to `wanted`, as far as it may. Returns the limit; `None` = unlimited.
+/// Raises this process's limit on open files to `wanted`, or as far as the system allows. Returns the limit; `None` = unlimited.
 pub fn raise_open_files(wanted: u64) -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let raised = maximum.map_or(wanted, |maximum| maximum.min(wanted));
@@ -81,7 +81,7 @@ pub fn thread_time() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
 }
 
-/// Returns the id of the process that started this one.
+/// Returns the id of the parent process.
 pub fn parent_id() -> Option<u32> {
     Some(std::os::unix::process::parent_id())
 }
@@ -156,7 +156,7 @@ pub(crate) fn is_pipe(file: FileType) -> bool {
     file.is_fifo()
 }
 
-/// Opens a named pipe for writing; `None` if nobody reads it. A plain open would wait for a reader.
+/// Opens a named pipe for writing; `None` if it has no reader. A plain open would wait for a reader.
 ///
 /// # Errors
 /// If the pipe cannot be opened.

@@ -14,7 +14,7 @@ use sysinfo::System;
 
 pub use std::os::windows::fs::symlink_file as symlink;
 
-/// Windows has no signals besides those of Ctrl-C and of `taskkill`.
+/// Windows has no signals except Ctrl-C and `taskkill`.
 pub(crate) const ASK: &[c_int] = &[];
 pub(crate) const HANGUP: Option<c_int> = None;
 pub(crate) const NOTICE: Option<c_int> = None;
@@ -45,12 +45,12 @@ pub(crate) fn address_limit() -> Option<u64> {
     None
 }
 
-/// Returns `None`: the process that started this one may have ended, and its id may be reused.
+/// Returns `None`: the parent process may have ended, and its id may be reused.
 pub fn parent_id() -> Option<u32> {
     None
 }
 
-/// Returns `None`: the free space of a disk is not asked for.
+/// Returns `None`: the free space of a disk is not determined.
 pub fn free_space(_: &Path) -> Option<u64> {
     None
 }

@@ -52,7 +52,7 @@ pub fn is_missing(value: &Value) -> bool {
     value.is_null() || value.is_object() && as_float(value).is_some_and(f64::is_nan)
 }
 
-/// Returns the value for readers of JSON alone: tagged values become text, and NaN null.
+/// Returns the value for readers of JSON only: tagged values become text, and NaN becomes null.
 pub fn plain(value: &Value) -> Cow<'_, Value> {
     match value {
         _ if !has_tag(value) => Cow::Borrowed(value),

@@ -1,6 +1,7 @@
 //! Suggests the closest candidate for a misspelt name ("Did you mean").
 
-/// Returns the candidate most like `name` (Damerau–Levenshtein similarity, ignoring case), or `None` if none is close.
+/// Returns the candidate that is most similar to `name` (Damerau–Levenshtein similarity, ignoring case), or `None` if no
+/// candidate is close.
 pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.to_lowercase();
     let length = name.chars().count();

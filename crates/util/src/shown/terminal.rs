@@ -41,7 +41,8 @@ fn write(text: &str) -> io::Result<()> {
     }
 }
 
-/// Returns the number of columns of tables on standard output: those of the terminal, at least 80; 80 if it is not a terminal.
+/// Returns the number of columns of tables on standard output: the columns of the terminal, at least 80; 80 if the output is not
+/// a terminal.
 pub fn columns() -> u16 {
     const FEWEST: u16 = 80;
     console::Term::stdout().size_checked().map_or(FEWEST, |(_, columns)| columns.max(FEWEST))

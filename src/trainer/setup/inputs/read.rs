@@ -27,7 +27,7 @@ use burnish_util::interrupt::Interrupt;
 pub struct TrainerInputs {
     pub plan: BatchPlan,
     pub rewards: Rewards,
-    /// `None` if nothing reads advantages.
+    /// `None` if advantages have no reader.
     pub estimator: Option<Arc<RunEstimator>>,
     pub post_processing: Option<PythonPostProcessing>,
     pub agents: Option<Agents>,
@@ -46,7 +46,7 @@ impl TrainerInputs {
     /// Reads all inputs, and checks that the model described by config.json fits them. `tree` has the places of settings.
     ///
     /// # Errors
-    /// The inputs that are missing or do not fit, with their keys. Rows are read only if the files before them are there.
+    /// The inputs that are missing or do not fit, with their keys. Rows are read only if the files before them exist.
     pub fn read(config: &PpoConfig, tree: &Tree, interrupt: &Interrupt) -> Result<Self> {
         let plan = BatchPlan::new(config).map_err(|e| anyhow!("{}; {}", e.message, e.help))?;
         let mut problems = Problems::default();

@@ -12,8 +12,8 @@ use burnish_algorithm::policy_loss::CLIPPING;
 use burnish_config::PpoConfig;
 use burnish_config::schema::TrainerResumeMode;
 
-/// Returns the settings without an effect among those of schedules, validation, checkpoints, the order of rows, and how passes
-/// are cut.
+/// Returns the settings without an effect among the settings of schedules, validation, checkpoints, the order of rows, and the
+/// cutting of passes.
 ///
 /// # Errors
 /// See [`of_schedule`] and `algorithms::corrections`.

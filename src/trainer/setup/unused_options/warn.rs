@@ -74,7 +74,7 @@ pub(crate) fn warn(tree: &Tree, config: &PpoConfig, inputs: &TrainerInputs, shar
     warn_of::<PpoConfig>(tree, &unused)
 }
 
-/// Returns the settings that some names of a key read but none of the `chosen` names does, each with its readers.
+/// Returns the settings that some names of a key read but none of the `chosen` names, each with its readers.
 fn unread<'a>(choices: &'a [Choice], key: &str, chosen: &[&str]) -> Vec<(&'static str, Vec<&'a str>)> {
     let of = || choices.iter().filter(|choice| choice.key == key);
     let mut settings: Vec<&'static str> = Vec::new();

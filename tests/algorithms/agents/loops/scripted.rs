@@ -120,7 +120,8 @@ pub fn drive(
     (agent.finish(), requests)
 }
 
-/// Checks that lengths agree, and that the sampled tokens keep their order and log-probabilities; tokens between them have none.
+/// Checks that lengths agree, and that the sampled tokens keep their order and log-probabilities; tokens between them have no
+/// log-probabilities.
 pub fn assert_whole(label: &str, episode: &Episode, turns: &[Response]) {
     let length = episode.ids.len();
     assert_eq!([episode.sampled.len(), episode.log_probs.len(), episode.rollout_log_probs.len()], [length; 3], "{label}");

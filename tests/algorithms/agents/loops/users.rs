@@ -5,8 +5,8 @@
 //! - A user's last text that ends the conversation is not appended, nor is a text that does not fit: the response ends with a
 //!   sampled token.
 //! - The sides of a cut have their current names: `left` cuts the beginning, which was `right`.
-//! - Messages with calls have them as `tool_calls`, and in the text of users' messages alone.
-//! - The messages have the turn that reached a limit, and nothing that did not fit.
+//! - Messages with calls have them as `tool_calls`, and as text only in the text of users' messages.
+//! - The messages include the turn that reached a limit, and exclude text that did not fit.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! The tool agent, compared with verl 0.9.1's.
 //!
-//! The messages differ on purpose. They have the turn that reached a limit, all calls of a turn, and the text of calls that
+//! The messages differ on purpose. They include the turn that reached a limit, all calls of a turn, and the text of calls that
 //! cannot be parsed. They have no special tokens, and no results that did not fit.
 
 use std::collections::HashMap;
@@ -45,7 +45,7 @@ fn tools(case: &Value) -> Vec<Value> {
     selection.iter().filter_map(|name| all.iter().find(|tool| tool["function"]["name"] == *name)).cloned().collect()
 }
 
-/// Returns true for a cut with a token limit that keeps nothing of a text: verl then keeps the whole text, ours keeps nothing.
+/// Returns true for a cut whose token limit leaves no text: verl then keeps the whole text, ours keeps none.
 fn is_cut_to_nothing(case: &Value) -> bool {
     let is_middle = !["left", "right"].map(Value::from).contains(&case["config"]["tool_response_truncate_side"]);
     let longest = number_of(&case["config"]["max_tool_response_length"]);

@@ -57,7 +57,7 @@ pub struct ToolOutput {
 }
 
 impl ToolOutput {
-    /// Returns an output with the reward 0, which verl's tools give if they judge nothing.
+    /// Returns an output with the reward 0, which verl's tools return if they judge nothing.
     pub fn text(text: String) -> Self {
         Self { text, reward: Some(0.0) }
     }

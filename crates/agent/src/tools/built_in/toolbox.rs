@@ -94,7 +94,7 @@ impl BuiltInTools {
         Ok(Self { tools, schemas, timeout, interrupt })
     }
 
-    /// Runs a call of a waiting tool on a separate thread, which nobody has to join: a service can hang for any time.
+    /// Runs a call of a waiting tool on a separate thread that is never joined, because a service can hang for any time.
     fn start(&self, tool: &Arc<dyn BuiltInTool>, call: &ValidCall) -> Result<Receiver<(Result<ToolOutput, ToolError>, f64)>> {
         let (send, receive) = sync_channel(1);
         let (tool, arguments, timeout) = (tool.clone(), call.arguments.clone(), self.timeout);

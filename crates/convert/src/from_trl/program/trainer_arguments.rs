@@ -68,12 +68,12 @@ fn is_of_options(value: &PyValue) -> bool {
     matches!(value, PyValue::None) || matches!(value, PyValue::Call(call) if call.name() == "get_quantization_config")
 }
 
-/// Returns true for nothing, an empty list, and `(None, None)`.
+/// Returns true for None, an empty list, and `(None, None)`.
 fn is_unset(value: &PyValue) -> bool {
     matches!(value, PyValue::None) || value.items().is_some_and(|items| items.iter().all(|item| matches!(item, PyValue::None)))
 }
 
-/// Reads a tokenizer or a reference model, which must be those of the model.
+/// Reads a tokenizer or a reference model, which must belong to the model.
 fn same_model(reading: &mut Reading, name: &str, value: &PyValue) {
     let Some(other) = plain_name(value) else { return };
     if reading.program.model.as_ref().is_some_and(|model| *model != other) {

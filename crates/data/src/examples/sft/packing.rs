@@ -10,9 +10,9 @@ use crate::examples::document::{Document, SftExample};
 pub enum Packing {
     /// Best fit, longest first. Documents stay separate sequences; documents longer than a unit are cut.
     Bfd,
-    /// Like `Bfd`, but documents longer than a unit are split and nothing is lost.
+    /// Like `Bfd`, but documents longer than a unit are split and no token is lost.
     BfdSplit,
-    /// All documents in a row, cut into units: a document sees the ones before it.
+    /// All documents one after another, cut into units: a document attends to earlier documents.
     Wrapped,
 }
 
@@ -25,7 +25,7 @@ pub fn pack(documents: Vec<Document>, packing: Packing, length: usize) -> Vec<Sf
     }
 }
 
-/// Splits a document into pieces of `length` tokens, and the rest; nothing for an empty document.
+/// Splits a document into pieces of `length` tokens and the rest; an empty document has no pieces.
 fn pieces(document: Document, length: usize) -> impl Iterator<Item = Document> {
     // Most documents fit and are not copied.
     let (whole, cut) = if document.ids.len() <= length { (Some(document), None) } else { (None, Some(document)) };

@@ -1,4 +1,4 @@
-//! Admission of sequences: new ones are prefilled (those with equal tokens once), and others resume.
+//! Admission of sequences: new ones are prefilled (identical prompts once), and paused ones resume.
 
 use rayon::prelude::*;
 

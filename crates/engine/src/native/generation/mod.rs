@@ -1,5 +1,5 @@
-//! One call of the engine: new sequences are prefilled, all decode together, and each whose turn ends makes room for the next. It
-//! keeps its blocks of the cache until it resumes or is over.
+//! One call of the engine: new sequences are prefilled, all decode together, and each whose turn ends makes room for the next.
+//! The sequence keeps its blocks of the cache until it resumes or ends.
 
 mod admission;
 mod drawing;

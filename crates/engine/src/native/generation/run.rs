@@ -104,7 +104,7 @@ impl GenerationState<'_> {
     }
 
     /// Computes the next token of every running sequence, or several tokens of one that has just resumed. Draws the next token of
-    /// those whose tokens are all computed.
+    /// the sequences whose tokens are all computed.
     fn step_here(&mut self) {
         if self.running.is_empty() {
             return;

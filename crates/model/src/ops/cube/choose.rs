@@ -1,7 +1,7 @@
 //! Finds tokens of a row of logits by the sum of their weights, with all units of a cube and without sorting.
 //!
 //! Tokens are ordered by descending logit; of equal logits the lower index comes first. A sampling filter therefore keeps the
-//! tokens above some logit, and of those with this logit the ones up to some index. The logit is found bit by bit, from the
+//! tokens above some logit, and among the tokens with this logit those up to some index. The logit is found bit by bit, from the
 //! weight of the tokens above a guess ([`search`]). An index is found by repeated subdivision of the row ([`find`]).
 //!
 //! Functions return the same value to every unit, and all units must call them together.
@@ -45,7 +45,7 @@ pub fn logit(key: u32) -> f32 {
     f32::reinterpret(bits)
 }
 
-/// A row of logits and its kept tokens: those above the key `floor`, and of those at `floor` the ones up to index `last`.
+/// A row of logits and its kept tokens: tokens above the key `floor`, and tokens at `floor` up to index `last`.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct LogitRow {
@@ -271,7 +271,7 @@ pub fn largest<F: Float>(x: &[F], row: LogitRow, scratch: &mut [f32], #[comptime
     max_of_units(max, scratch, units)
 }
 
-/// The smallest key whose probability is at least `least` times that of the most probable token.
+/// The smallest key whose probability is at least `least` times the probability of the most probable token.
 #[cube]
 pub fn lowest<F: Float>(x: &[F], row: LogitRow, least: f32, scratch: &mut [f32], #[comptime] units: usize) -> u32 {
     // Negated, so that the minimum is found as a maximum.

@@ -1,5 +1,5 @@
 //! Comparisons of two rows of logits: a divergence, one cube per pair of rows, and its gradient in place of the first row. The
-//! formulas are those of the CPU's [row kernels](crate::ops::simd_divergence), which explain them.
+//! formulas are the same as in the CPU's [row kernels](crate::ops::simd_divergence), which explain them.
 
 use burn::backend::Cube;
 use burn::tensor::Tensor;
@@ -20,7 +20,7 @@ pub(crate) const PAIR_STATS: usize = 2;
 /// the rest of its sum, the gradient of D, and D (for Jensen-Shannon KL(p ‖ m)).
 pub(crate) const REFERENCE_INPUTS: usize = 4;
 
-/// The divergences between p, the distribution of the first row, and q, that of the second.
+/// The divergences between p, the distribution of the first row, and q, the distribution of the second row.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum DivergenceKind {
     /// KL(p ‖ q)
@@ -204,8 +204,8 @@ fn row_depth<X: Float>(
 }
 
 impl Chunk {
-    /// Writes [`PAIR_STATS`] values per pair of rows to `found`, from index `to` on. `found` has the [statistics](Self::stats) of the
-    /// first row at position `p`, and those of the first row of `other` at position `q`.
+    /// Writes [`PAIR_STATS`] values per pair of rows to `found`, from index `to` on. `found` has the [statistics](Self::stats) of
+    /// the first row at position `p`, and the statistics of the first row of `other` at position `q`.
     pub fn divergence(&self, other: &Self, (kind, beta): (DivergenceKind, f32), found: &CubeTensor, [p, q, to]: [usize; 3]) {
         let (x, y) = (&self.rows, &other.rows);
         row_divergence::launch(

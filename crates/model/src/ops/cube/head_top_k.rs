@@ -157,7 +157,7 @@ pub(crate) struct Pulls {
 }
 
 impl Pulls {
-    /// Computes the gradients of the pulled products. The arguments are those of [`Chunk::gradients`].
+    /// Computes the gradients of the pulled products. The arguments are the same as in [`Chunk::gradients`].
     pub fn find(chunk: &Chunk, targets: &Targets, given: &CubeTensor, place: usize, pulls: &[Pull]) -> Option<Self> {
         if pulls.is_empty() {
             return None;

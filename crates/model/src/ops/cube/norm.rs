@@ -169,7 +169,7 @@ fn backward<X: Float, W: Float>(
     }
 }
 
-/// The sums over [`PART_ROWS`] rows of dy·xr, followed by those of dy if there is a bias: [parts, d or 2·d]. One unit per part
+/// The sums over [`PART_ROWS`] rows of dy·xr, followed by the sums of dy if there is a bias: [parts, d or 2·d]. One unit per part
 /// and column.
 #[cube(launch)]
 fn weight_parts<X: Float>(

@@ -46,7 +46,7 @@ impl Rows {
         Self { rows: shape[..dims].iter().product(), width, stride, tensor }
     }
 
-    /// Returns a matrix that may be overwritten: this one, or a copy if its buffer is shared.
+    /// Returns a matrix that may be overwritten: this matrix, or a copy if its buffer is shared.
     pub fn own(self) -> Self {
         if self.tensor.can_mut() { self } else { Self::new(self.tensor.copy()) }
     }

@@ -40,7 +40,7 @@ fn assign<C: Float, R: Float, I: Int>(
 }
 
 /// Sums the rows of each list, in order, and adds the sum to the list's target, a row of `sum`, or writes it there. `table` is
-/// that of [`Lists`]. One unit per list and column.
+/// the table of [`Lists`]. One unit per list and column.
 #[cube(launch)]
 fn add_lists<S: Float, R: Float>(
     sum: &mut [S],

@@ -36,7 +36,8 @@ fn sum(high: f32, low: f32, zero: u32) -> Split {
     Split { high: sum, low: low - rounded(sum - high, zero) }
 }
 
-/// Returns `x`. Some drivers simplify (a + b) − a to b and would lose the rounding error of b. They do not know that `zero` is 0.
+/// Returns `x`. Some drivers simplify (a + b) − a to b and would lose the rounding error of b. They cannot assume that `zero` is
+/// 0.
 #[cube]
 fn rounded(x: f32, zero: u32) -> f32 {
     f32::reinterpret(u32::reinterpret(x) ^ zero)

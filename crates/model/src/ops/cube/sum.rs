@@ -41,7 +41,7 @@ pub(crate) fn max_of_units(value: f32, scratch: &mut [f32], #[comptime] units: u
     combined(value, scratch, units, true)
 }
 
-/// Sums the values of the units before this one; `scratch` has one element per unit and may be reused at once.
+/// Sums the values of the units before this unit; `scratch` has one element per unit and may be reused at once.
 #[cube]
 pub(crate) fn sum_before(value: f32, scratch: &mut [f32]) -> f32 {
     let unit = UNIT_POS as usize;

@@ -38,7 +38,8 @@ impl<'a> GpuHead<'a> {
         (fits && tokens > 0).then(|| Self { policy, tokens, targets: Targets::new(&hidden, targets), compared })
     }
 
-    /// Computes the statistics with one transfer for all tokens: those of the policy, of a second model, and of the comparison.
+    /// Computes the statistics with one transfer for all tokens: the statistics of the policy, of a second model, and of the
+    /// comparison.
     pub fn stats(&self) -> HeadStats {
         let n = self.tokens;
         let more = match self.compared {

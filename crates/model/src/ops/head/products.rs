@@ -11,8 +11,8 @@ use super::types::Head;
 /// so few chunks are better.
 pub(crate) const GPU_CHUNK: usize = 1024;
 
-/// Computes the backward pass of h·wᵀ from its gradient [tokens, v]: adds the gradient of the matrix to `dw`, and returns that of
-/// the hidden states.
+/// Computes the backward pass of h·wᵀ from its gradient [tokens, v]: adds the gradient of the matrix to `dw`, and returns the
+/// gradient of the hidden states.
 pub(super) fn through(policy: Head, tokens: &Range<usize>, d: Tensor<2>, dw: Option<&mut Tensor<2>>) -> Tensor<2> {
     if let Some(dw) = dw {
         let grad = d.clone().transpose().matmul(slice(policy.hidden, tokens));

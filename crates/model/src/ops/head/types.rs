@@ -81,7 +81,8 @@ pub struct TokenGrads {
 #[derive(Clone, Debug, Default)]
 pub struct HeadStats {
     pub tokens: TokenStats,
-    /// The log-sums of the policy's logits; `reference` has those of the second model. Both are empty in the composed body.
+    /// The log-sums of the policy's logits; `reference` has the log-sums of the second model. Both are empty in the composed
+    /// body.
     pub(super) log_sums: Vec<LogSum>,
     pub(super) reference: Vec<LogSum>,
     /// A part of the divergence that its gradient needs, see [`Divergence`]; empty in the composed body.
