@@ -29,7 +29,7 @@ fn main() {
 }
 
 /// The minimum of several times in milliseconds, which other work on the machine disturbs least.
-fn least(repeats: usize, mut f: impl FnMut()) -> f64 {
+fn min(repeats: usize, mut f: impl FnMut()) -> f64 {
     let time = |_| {
         let start = std::time::Instant::now();
         f();
@@ -42,8 +42,8 @@ type F<'a, const N: usize> = &'a dyn Fn([Tensor<2>; N]) -> Tensor<2>;
 
 fn row<const N: usize>(name: &str, shapes: [[usize; 2]; N], plain: F<N>, fused: F<N>) {
     let x = shapes.map(|shape| rnd(shape, &device()).require_grad());
-    let pass = |f: F<N>| least(15, || drop(f(x.clone()).backward()));
-    let forward = |f: F<N>| least(15, || drop(f(x.clone().map(|x| x.inner()))));
+    let pass = |f: F<N>| min(15, || drop(f(x.clone()).backward()));
+    let forward = |f: F<N>| min(15, || drop(f(x.clone().map(|x| x.inner()))));
     println!("{name} | {:.2} {:.2} | {:.2} {:.2}", forward(plain), pass(plain), forward(fused), pass(fused));
 }
 
@@ -113,12 +113,12 @@ fn head() {
         let report = |what: &str, products: f64, time: f64| {
             println!("head {h} {what}: {time:.0} ms, {:.0} GFLOP/s", 1e3 * products * gflop / time);
         };
-        report("product alone", 1.0, least(5, || drop(hidden.clone().matmul(w.clone().transpose()))));
-        report("forward", 1.0, least(5, || drop(head_stats(head, &targets, None))));
+        report("product alone", 1.0, min(5, || drop(hidden.clone().matmul(w.clone().transpose()))));
+        report("forward", 1.0, min(5, || drop(head_stats(head, &targets, None))));
         let stats = head_stats(head, &targets, None);
         for entropy in [0.0, 0.1] {
             let g = TokenGrads { log_prob: vec![0.3; n], entropy: vec![entropy; n], full_kl: vec![] };
-            let time = least(5, || drop(head_backward(head, &targets, &stats, &g, None, Some(&mut dw))));
+            let time = min(5, || drop(head_backward(head, &targets, &stats, &g, None, Some(&mut dw))));
             report(&format!("backward, gradient of entropy {entropy}"), 3.0, time);
         }
     }
@@ -147,8 +147,8 @@ fn adamw() {
         let (mut norm, mut update, mut sum) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
         for _ in 0..6 {
             let (mut g, more) = (gradients(), gradients());
-            sum = sum.min(least(1, || shapes.keys().for_each(|name| g.add(name, more.0[name].clone()))));
-            norm = norm.min(least(1, || _ = g.norm()));
+            sum = sum.min(min(1, || shapes.keys().for_each(|name| g.add(name, more.0[name].clone()))));
+            norm = norm.min(min(1, || _ = g.norm()));
             let net = std::mem::replace(&mut model.net, Decoder::empty(&Device::flex()));
             let start = std::time::Instant::now();
             model.net = optimizer.update(net, g, 1e-4, 1.0);

@@ -18,7 +18,7 @@ use serde_json::Value;
 const ACCURACY: &str = "val-core/burnish/arithmetic/acc/mean@1";
 
 fn main() -> Result<()> {
-    // The settings are those of the command line. Other settings have the values of the built-in ppo_trainer.yaml.
+    // The settings come from the command line. Other settings have the values of the built-in ppo_trainer.yaml.
     let settings = ["algorithm.adv_estimator=grpo", "trainer.total_training_steps=64", "trainer.experiment_name=from_rust"];
     let mut request = Request::built_in("ppo_trainer");
     request.overrides = settings.map(str::to_owned).into_iter().chain(std::env::args().skip(1)).collect();

@@ -6,7 +6,7 @@
 
 Needs trl, torch, transformers and datasets (tried with trl 1.16.0, torch 2.15.0, transformers 5.23.0). Models are of Qwen2's shape with
 random weights; the tokenizer has one token for each word. It has its own folder, because transformers replaces a word tokenizer
-next to a config.json of Qwen2. The time of a step is that of the trainer's own loop; the first step of a run warms up and is left
+next to a config.json of Qwen2. The time of a step is measured in the trainer's own loop; the first step of a run warms up and is left
 out. Memory is the largest resident size of the whole process.
 """
 import argparse

@@ -2,8 +2,8 @@
 
     python scripts/bench/bench_trl.py SETTINGS.json       (pip install torch transformers trl)
 
-The settings are those of `DEFAULTS` and `REQUIRED`. Appends a JSON line to `out` after each step: seconds of its phases and the
-generated responses; and {"step": N, "accuracy": …} for each greedy evaluation, if there is one. At the end come versions and
+The settings come from `DEFAULTS` and `REQUIRED`. Appends a JSON line to `out` after each step: seconds of its phases and the
+generated responses; and {"step": N, "accuracy": …} for each greedy evaluation, if any. At the end come versions and
 memory.
 """
 import json

@@ -3,7 +3,7 @@
 
     scripts/check/chat_page.py ADDRESS [--key KEY] [--say TEXT] [--expect ANSWER] [--shots FOLDER]
 
-ADDRESS is that of the page, such as http://127.0.0.1:8000/. KEY is the token of a server with --token-env. Checks that the page
+ADDRESS is the address of the page, such as http://127.0.0.1:8000/. KEY is the token of a server with --token-env. Checks that the page
 asks its own server only, that the answer arrives, that text of the model never becomes HTML, and that nothing is wider than a
 screen of 400 or 1200 pixels in light and in dark. Exit status 1 and what failed, if anything did. Needs Python and a Chromium.
 """

@@ -96,7 +96,7 @@ class Check:
         self.that("all charts in view are at the same step", same == 1, same)
 
     def values(self, what):
-        """The values of visible charts at the crosshair are those of the data."""
+        """The values of visible charts at the crosshair equal the data."""
         said = self.browser.js("""[...document.querySelectorAll('#curves .plot')].filter(p => p.querySelector('.area').plot.visible).flatMap(p => [...p.querySelectorAll('output')].map(o =>
             [p.querySelector('code').textContent, o.dataset.run, o.dataset.step, o.dataset.value, o.textContent]))""")
         wrong = []
@@ -186,7 +186,7 @@ class Check:
         text = lambda: b.js("[...document.querySelectorAll('.sample .tokens, .sample pre')].map(e => e.textContent).join('\\n')")
         shown = b.js("[...document.querySelectorAll('.sample')].map(s => (s.querySelector('.tokens') || s.querySelector('pre[aria-label=Response]')).textContent)")
         known = {"".join(s["tokens"]) if s.get("tokens") else s["response"] for run in self.runs for s in run["samples"]}
-        self.that("responses are those of the data", shown and set(shown) <= known)
+        self.that("responses equal the data", shown and set(shown) <= known)
         first, content = now(), text()
         if b.js("document.getElementById('sample-previous').disabled"):
             print("skip  samples of one step only")
@@ -343,7 +343,7 @@ class Check:
         self.that("live: a new step is drawn without a reload", "0.123456" in b.js("document.querySelector('#curves .readout').textContent"), b.js("document.querySelector('#curves .readout').textContent"))
         self.that("live: focus and view stay", b.js("document.activeElement.classList.contains('area') && location.hash.includes('log=true')"))
         self.that("live: only the page's own server is asked", all(url.startswith(origin) for url in b.requests()), b.requests())
-        self.that("live: it says so", b.js("document.getElementById('live').textContent") == "live")
+        self.that("live: it is shown", b.js("document.getElementById('live').textContent") == "live")
         server.shutdown()
         server.server_close()
         b.settle(10.5)

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::kept_recipe::KeptRecipe;
 use super::kinds::choices;
 use super::print::{note_first_run, warn_of_keys};
+use super::saved_recipe::SavedRecipe;
 use burnish_config::kinds::by_name;
 use burnish_config::{ConfigError, Kind, Loaded, Origin, Problem, Request, Schema, Tree};
 
@@ -30,7 +30,7 @@ pub struct ConfigArgs {
     pub overrides: Vec<String>,
     /// Recipe to keep in the folder of the run.
     #[arg(skip)]
-    pub(crate) kept: Option<KeptRecipe>,
+    pub(crate) kept: Option<SavedRecipe>,
 }
 
 impl ConfigArgs {

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::args::ConfigArgs;
 use super::error::CliError;
-use crate::pipelines::chat::{ChatOptions, is_dialogue, one_answer, open, talk, whole_input};
+use crate::pipelines::chat::{ChatOptions, all_input, is_dialogue, one_answer, open, talk};
 use burnish_config::schema::GenerationConfig;
 
 #[derive(Args)]
@@ -68,7 +68,7 @@ pub(super) fn run(args: &ChatArgs) -> Result<(), CliError> {
     let has_tools = args.tools.is_some() || args.overrides.iter().any(|word| TOOLS.iter().any(|key| word.contains(key)));
     let loaded = ConfigArgs { overrides: overrides(args, has_tools), ..ConfigArgs::default() }.load::<GenerationConfig>()?;
     let options = ChatOptions { model: &args.model, system: args.system.clone(), raw: args.raw };
-    let input = if is_dialogue() { None } else { Some(whole_input().map_err(CliError::setup)?) };
+    let input = if is_dialogue() { None } else { Some(all_input().map_err(CliError::setup)?) };
     let (partner, history) = open(loaded, options).map_err(CliError::setup)?;
     match input {
         None => talk(partner, history),

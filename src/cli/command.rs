@@ -112,7 +112,7 @@ pub fn parse() -> Cli {
 /// override. `words`: the command line after the name of the program.
 ///
 /// # Errors
-/// If there is such a word. The message says what to type.
+/// If the word exists. The message says what to type.
 pub fn check_command(words: &[OsString]) -> Result<(), CliError> {
     if words.is_empty() {
         return Err(reported_once(CliError::Usage(welcome::screen())));

@@ -139,7 +139,7 @@ fn explanation(args: &ExplainArgs) -> Result<(), CliError> {
     let known = args.kind.of(&request)?;
     let choices = choices(known.kind);
     let explained = match explain(known, &request, &choices, &args.key) {
-        Err(error) => return if is_word(&args.key) { found(known, args, &choices, error) } else { Err(error.into()) },
+        Err(error) => return if is_word(&args.key) { list_matching(known, args, &choices, error) } else { Err(error.into()) },
         Ok(explained) => explained,
     };
     warn_of_keys(&explained.renamed, &explained.ignored);
@@ -151,7 +151,7 @@ fn is_word(text: &str) -> bool {
 }
 
 /// Lists the keys that have the word, or returns the error if no key has it.
-fn found(known: &ConfigKind, args: &ExplainArgs, choices: &Choices, error: ConfigError) -> Result<(), CliError> {
+fn list_matching(known: &ConfigKind, args: &ExplainArgs, choices: &Choices, error: ConfigError) -> Result<(), CliError> {
     let word = args.key.replace('-', "_");
     match search(known, &word)? {
         None => Err(error.into()),
@@ -189,13 +189,13 @@ fn show(args: &ConfigShowArgs) -> Result<(), CliError> {
 fn differences(args: &ConfigDiffArgs) -> Result<(), CliError> {
     let [a, b] = [&args.a, &args.b].map(|text| args.kind.resolve(&request(text)));
     let (a, b) = (a?, b?);
-    let found = diff(&a, &b);
-    if found.is_empty() {
+    let list_matching = diff(&a, &b);
+    if list_matching.is_empty() {
         return Ok(());
     }
-    let lines = || found.iter().map(|difference| format!("{difference}\n")).collect::<String>();
+    let lines = || list_matching.iter().map(|difference| format!("{difference}\n")).collect::<String>();
     match args.json.json {
-        true => print_rows(found.iter().map(Difference::to_json))?,
+        true => print_rows(list_matching.iter().map(Difference::to_json))?,
         false => print(&format!("--- {}\n+++ {}\n{}", args.a, args.b, lines()))?,
     }
     Err(CliError::Different)

@@ -18,7 +18,7 @@ use burnish_util::shell::word;
 use burnish_util::time::unix_time;
 
 /// A script or a quoted command, as the user typed it.
-pub(crate) struct GivenScript<'a> {
+pub(crate) struct ScriptSource<'a> {
     /// The path of the script, or `command`.
     pub name: &'a str,
     pub is_file: bool,
@@ -31,7 +31,7 @@ pub(crate) struct GivenScript<'a> {
     pub launch: Option<usize>,
 }
 
-impl GivenScript<'_> {
+impl ScriptSource<'_> {
     /// Calls `read` with the environment of the script: the environment of this process and the given variables.
     ///
     /// # Errors

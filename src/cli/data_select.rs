@@ -64,8 +64,8 @@ fn select(args: &SelectArgs) -> Result<()> {
     if let Some((name, _)) = given.iter().find(|(name, is_set)| *is_set && !kind.reads.contains(name)) {
         bail!("--{}: `{}` does not read it", name.replace('_', "-"), kind.name);
     }
-    let number = |name: &str, value: Option<f64>, least: f64| match value {
-        Some(value) if !value.is_finite() || value < least => bail!("--{name} {value}: a number, at least {least}"),
+    let number = |name: &str, value: Option<f64>, min: f64| match value {
+        Some(value) if !value.is_finite() || value < min => bail!("--{name} {value}: a number, at least {min}"),
         value => Ok(value),
     };
     let options = SelectOptions {

@@ -2,7 +2,7 @@
 
 use clap::Command;
 
-/// A command and its examples. The first name is that of the program.
+/// A command and its examples. The first word is the name of the program.
 pub(super) type Row = (&'static str, [&'static str; 2]);
 
 pub(super) const EXAMPLES: &[Row] = &[

@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use clap::Args;
 use serde_json::json;
 
-use super::conversion::{ConversionObject, GivenScript, RecipeFile, check, ignored, warn_of_refusal};
+use super::conversion::{ConversionObject, RecipeFile, ScriptSource, check, ignored, warn_of_refusal};
 use super::error::CliError;
 use super::print::{print_data, warn_of_keys};
 use burnish_config::ConfigError;
@@ -151,7 +151,7 @@ struct Script {
 fn script(peer: &Peer, args: &FromPeerArgs, name: &str, text: &str) -> Result<Script, CliError> {
     let is_file = args.command.as_ref().is_some_and(|command| command.starts_with('@'));
     let given =
-        GivenScript { name, is_file, variables: &args.variables, arguments: &args.words, line: args.line, launch: args.launch };
+        ScriptSource { name, is_file, variables: &args.variables, arguments: &args.words, line: args.line, launch: args.launch };
     let failed = |line: usize, message: &str| CliError::setup(anyhow!("{name}:{line}: {message}"));
     let is_meant = |words: &[String]| (peer.find)(words).is_some_and(|call| peer.trainer(&call.stage).is_some());
     let script = given.within(|env| shell::read(text, &env, &is_meant))?.map_err(|error| failed(error.line, &error.message))?;

@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use clap::Args;
 use serde_json::json;
 
-use super::conversion::{ConversionObject, GivenScript, RecipeFile, check, ignored, warn_of_refusal, with_space};
+use super::conversion::{ConversionObject, RecipeFile, ScriptSource, check, ignored, warn_of_refusal, with_space};
 use super::error::CliError;
 use super::print::{print_data, warn_of_keys};
 use burnish_config::recipe::numbered;
@@ -74,7 +74,7 @@ pub(super) fn convert(args: &FromVerlArgs) -> Result<(&str, VerlConversion, Opti
     };
     let is_file = args.command.starts_with('@');
     let (line, launch) = (args.line, args.launch);
-    let given = GivenScript { name, is_file, variables: &args.variables, arguments: &args.arguments, line, launch };
+    let given = ScriptSource { name, is_file, variables: &args.variables, arguments: &args.arguments, line, launch };
     let (edition, program) = (args.edition.as_deref(), args.program.as_deref());
     let mut converted = given.within(|env| from_verl::convert(&VerlSource { text: &text, edition, program, env }))??;
     let remaining = take_out(&mut converted);

@@ -26,7 +26,6 @@ mod generate;
 #[cfg(test)]
 mod help_tests;
 mod json;
-mod kept_recipe;
 mod kinds;
 mod listening;
 mod man;
@@ -38,6 +37,7 @@ mod report;
 mod reward;
 mod run_source;
 mod runs;
+mod saved_recipe;
 mod self_check;
 mod serve;
 mod serve_rm;

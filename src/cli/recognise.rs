@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::anyhow;
 
-use super::conversion::GivenScript;
+use super::conversion::ScriptSource;
 use super::error::CliError;
 use burnish_config::kinds::KINDS;
 use burnish_convert::from_openrlhf::OPENRLHF;
@@ -39,7 +39,7 @@ impl SourceLibrary {
     }
 }
 
-/// The libraries; TRL is last, because any Python program may be one of its.
+/// The libraries; TRL is last, because any Python program may be a program of TRL.
 const LIBRARIES: [SourceLibrary; 3] = [SourceLibrary::Verl, SourceLibrary::Peer(&OPENRLHF), SourceLibrary::Peer(&TRL)];
 
 /// Examples for a text in which no command is found.
@@ -83,7 +83,7 @@ pub(super) fn library_of_program(path: &str) -> Result<SourceLibrary, CliError> 
 ///
 /// # Errors
 /// If the text is not a script, or has no command of these libraries.
-pub(super) fn library_of_script(given: &GivenScript, text: &str) -> Result<SourceLibrary, CliError> {
+pub(super) fn library_of_script(given: &ScriptSource, text: &str) -> Result<SourceLibrary, CliError> {
     let name = given.name;
     let is_known = |words: &[String]| LIBRARIES.iter().any(|library| library.has(words));
     let read = given.within(|env| shell::read(text, &env, &is_known))?;

@@ -6,13 +6,13 @@ use anyhow::anyhow;
 use clap::Args;
 
 use super::args::ConfigArgs;
-use super::conversion::{GivenScript, with_space};
+use super::conversion::{ScriptSource, with_space};
 use super::error::CliError;
 use super::from_peer::{self, FromPeerArgs};
 use super::from_verl::{self, FromVerlArgs};
 use super::generate::GenerateArgs;
-use super::kept_recipe::KeptRecipe;
 use super::recognise::{SourceLibrary, is_recipe, library_of_program, library_of_script};
+use super::saved_recipe::SavedRecipe;
 use super::stage::StageArgs;
 use super::train::TrainArgs;
 use super::{eval, generate, stage, train};
@@ -74,8 +74,8 @@ struct Described {
     /// The parts of the command that burnish does not have.
     lost: Vec<String>,
     /// The overrides that the user typed behind the source.
-    own: Vec<String>,
-    /// The settings whose values the command does not show, with what is known about them.
+    typed: Vec<String>,
+    /// The settings whose values the command does not contain, with the known facts about them.
     open: Vec<(String, String)>,
 }
 
@@ -110,7 +110,7 @@ fn recipe(path: &str, overrides: &[String]) -> Result<Described, CliError> {
         overrides: overrides.to_vec(),
         recipe: None,
         lost: vec![],
-        own: vec![],
+        typed: vec![],
         open: vec![],
     })
 }
@@ -130,7 +130,7 @@ fn convert(args: &RunArgs, source: &str, is_file: bool) -> Result<Described, Cli
             };
             let name = if is_file { source } else { "command" };
             let (line, launch) = (args.line, args.launch);
-            library_of_script(&GivenScript { name, is_file, variables: &variables, arguments, line, launch }, &text)?
+            library_of_script(&ScriptSource { name, is_file, variables: &variables, arguments, line, launch }, &text)?
         }
     };
     let command = if is_file { format!("@{source}") } else { source.to_owned() };
@@ -160,7 +160,7 @@ fn convert(args: &RunArgs, source: &str, is_file: bool) -> Result<Described, Cli
         )?,
     };
     described.overrides.extend(overrides.iter().cloned());
-    described.own = overrides;
+    described.typed = overrides;
     Ok(described)
 }
 
@@ -182,7 +182,7 @@ fn verl(args: &FromVerlArgs) -> Result<Described, CliError> {
         config: converted.preset,
         overrides: converted.overrides,
         recipe: Some(converted.recipe),
-        own: vec![],
+        typed: vec![],
         open,
     })
 }
@@ -199,7 +199,7 @@ fn peer(peer: &'static Peer, args: &FromPeerArgs) -> Result<Described, CliError>
         lost: converted.refused.iter().map(RefusedOption::line).chain(converted.differences).collect(),
         open: converted.missing.into_iter().map(|hole| (hole.key, hole.message)).collect(),
         recipe: Some(converted.recipe),
-        own: vec![],
+        typed: vec![],
     })
 }
 
@@ -235,7 +235,7 @@ fn refuse_open(args: &RunArgs, described: &Described) -> Result<(), CliError> {
 
 /// Runs the command of the kind.
 fn start(dry_run: bool, described: Described, output: Output) -> Result<(), CliError> {
-    let Described { kind, config, overrides, recipe, own, .. } = described;
+    let Described { kind, config, overrides, recipe, typed, .. } = described;
     let subcommand = KINDS.iter().find(|known| known.kind == kind).map_or("", |known| subcommand(known.command));
     if is_first() {
         match &recipe {
@@ -243,7 +243,7 @@ fn start(dry_run: bool, described: Described, output: Output) -> Result<(), CliE
             None => tracing::info!("trainer {}--config {}", with_space(subcommand), word(Path::new(&config))),
         }
     }
-    let kept = recipe.map(|text| KeptRecipe::new(subcommand, &text, &own));
+    let kept = recipe.map(|text| SavedRecipe::new(subcommand, &text, &typed));
     let config = ConfigArgs { config: Some(config), overrides, kept, ..ConfigArgs::default() };
     match kind {
         Kind::Rl => train::run(&TrainArgs { dry_run, config }, output),

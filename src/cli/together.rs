@@ -49,7 +49,7 @@ pub(crate) fn refuse_several() -> Result<(), CliError> {
     match launcher().and_then(|launcher| Some((launcher.command, launcher.processes.filter(|&count| count > 1)?))) {
         None => Ok(()),
         Some((by, count)) => Err(reported_once(CliError::Setup(format!(
-            "this command runs in one process, and {by} started {count}: several train together, and nothing else"
+            "this command runs in one process, and {by} started {count}: only training runs in several processes"
         )))),
     }
 }

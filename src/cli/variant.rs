@@ -13,13 +13,13 @@ struct Variant {
     /// Feature of the build, and the end of the program's name.
     feature: &'static str,
     /// Returns true if this process should be that program, should it be installed.
-    is_wanted: fn() -> bool,
+    is_needed: fn() -> bool,
 }
 
 /// The variants, the most particular first.
 const VARIANTS: &[Variant] = &[
-    Variant { feature: "mpi", is_wanted: || launcher().is_some_and(|launcher| launcher.processes != Some(1)) },
-    Variant { feature: "cuda", is_wanted: || true },
+    Variant { feature: "mpi", is_needed: || launcher().is_some_and(|launcher| launcher.processes != Some(1)) },
+    Variant { feature: "cuda", is_needed: || true },
 ];
 
 /// Replaces this process by the required variant if it is installed; returns otherwise. A program with features is a variant
@@ -32,8 +32,8 @@ pub fn become_variant() -> Result<(), String> {
     if cfg!(any(feature = "mpi", feature = "gpu")) {
         return Ok(());
     }
-    let wanted = VARIANTS.iter().filter(|variant| (variant.is_wanted)()).map(|variant| variant.feature);
-    let Some(program) = std::env::current_exe().ok().and_then(|program| installed(&program, wanted)) else { return Ok(()) };
+    let needed = VARIANTS.iter().filter(|variant| (variant.is_needed)()).map(|variant| variant.feature);
+    let Some(program) = std::env::current_exe().ok().and_then(|program| installed(&program, needed)) else { return Ok(()) };
     let error = replace(&program);
     Err(format!("{} does not start: {error}; install it again, or remove it (docs/install.md)", program.display()))
 }

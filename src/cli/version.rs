@@ -14,8 +14,8 @@ const FEATURES: &[(&str, bool)] = &[
     ("mpi", cfg!(feature = "mpi")),
 ];
 
-/// Returns the facts about the program, if the command line asks for its version and for more than that. `words`: the command line
-/// after the name of the program.
+/// Returns the facts about the program, if the command line requests its version with details. `words`: the command line after
+/// the name of the program.
 pub fn long_version(words: &[OsString]) -> Option<String> {
     let has = |names: [&str; 2]| words.iter().any(|word| names.iter().any(|name| word == name));
     let asks = words.len() == 2 && has(["--version", "-V"]) && has(["--verbose", "-v"]);

@@ -57,7 +57,7 @@ impl DiskPlan {
         self.count == 0 || self.free.is_none_or(|free| free >= self.one)
     }
 
-    /// Refuses a run whose first checkpoint does not fit, and warns if all of them together do not.
+    /// Refuses a run whose first checkpoint does not fit, and warns if all checkpoints together do not fit.
     ///
     /// # Errors
     /// If not even one checkpoint fits.

@@ -26,7 +26,7 @@ pub(super) struct Earlier {
 }
 
 impl Earlier {
-    /// Reads the record in a folder, if there is one.
+    /// Reads the record in a folder, if any.
     pub(super) fn read(dir: &Path) -> Option<Self> {
         let info = RunInfo::read(dir).ok()?;
         let settings = info.config.iter().map(|setting| (setting.key.clone(), setting.value.clone())).collect();
@@ -60,7 +60,7 @@ impl Earlier {
         Some(format!("its settings differ: {}{more}", named.join(", ")))
     }
 
-    /// Returns the differences that give other numbers, as KEY: BEFORE -> NOW.
+    /// Returns the differences that change results, as KEY: BEFORE -> NOW.
     pub(super) fn differences(&self, tree: &Tree) -> Vec<String> {
         let now = settings(tree);
         let is_same_version = self.info.version == env!("CARGO_PKG_VERSION");

@@ -29,7 +29,7 @@ pub(super) fn folder_of(option: &str, text: &str, name: &HubName, parts: ModelPa
 ///
 /// # Errors
 /// If a name cannot be found, with the option.
-pub(super) fn whole_model(option: &str, folder: &Path) -> Result<PathBuf> {
+pub(super) fn complete_model(option: &str, folder: &Path) -> Result<PathBuf> {
     let text = folder.to_str().unwrap_or_default();
     match name_of(option, text)? {
         Some(name) => folder_of(option, text, &name, ModelParts::Whole),

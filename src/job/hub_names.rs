@@ -123,8 +123,8 @@ pub fn find<T: Schema>(loaded: &mut Loaded<T>) -> Result<Weights, ConfigError> {
         let saved = saved_model(&place).map_err(|error| setting.wrong(&error))?;
         let (recorded, found, source) = match saved {
             Some((saved, found)) => {
-                if let Some(told) = saved.told() {
-                    tracing::info!("{}: {told}", setting.key);
+                if let Some(description) = saved.description() {
+                    tracing::info!("{}: {description}", setting.key);
                 }
                 (saved.checkpoint.to_string_lossy().into_owned(), found, Source::Saved(saved))
             }
@@ -204,8 +204,8 @@ impl NamedModel {
             return Ok(Self { option, text, folder, source: None });
         }
         if let Some(saved) = SavedModel::find(folder, ACTOR).context(option)? {
-            if let Some(told) = saved.told() {
-                tracing::info!("{option}: {told}");
+            if let Some(description) = saved.description() {
+                tracing::info!("{option}: {description}");
             }
             return Ok(Self { option, text, folder: saved.folder(), source: Some(Source::Saved(saved)) });
         }

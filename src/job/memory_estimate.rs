@@ -251,7 +251,7 @@ impl MemoryEstimate {
         self.pass_of(name, None, widest);
     }
 
-    /// Adds a forward pass without gradients through another model, if there is one.
+    /// Adds a forward pass without gradients through another model, if the run has one.
     pub(crate) fn pass_of(&mut self, name: &'static str, other: Option<&DecoderConfig>, widest: LargestBatch) {
         let (note, decoder) = (format!("{} tokens", widest.rows), other.unwrap_or(&self.decoder));
         self.phases.push((name, vec![part("forward pass", decoder.forward(widest, self.on_cpu), note)]));
@@ -260,7 +260,7 @@ impl MemoryEstimate {
     /// Adds forward, backward and update. `several`: the gradients of several micro-batches are summed.
     pub fn update(&mut self, widest: LargestBatch, several: bool, checkpointing: bool) {
         let (d, note) = (&self.decoder, format!("{} tokens", widest.rows));
-        let chunk = if self.keeps_logits { d.kept_logits(widest) } else { d.vocabulary_chunk(widest, self.on_cpu) };
+        let chunk = if self.keeps_logits { d.stored_logits(widest) } else { d.vocabulary_chunk(widest, self.on_cpu) };
         let backward = d.backward(widest, self.on_cpu).saturating_sub(chunk);
         let gradients = self.trained * if several { 2 } else { 1 };
         let blocks = if checkpointing { d.num_hidden_layers.max(1) as ElementCount } else { 1 };

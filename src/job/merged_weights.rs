@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use safetensors::Dtype;
 
-use super::hub_model::whole_model;
+use super::hub_model::complete_model;
 use super::second_model::note_other_tokenizer;
 use super::sources;
 use burnish_checkpoint::Sources;
@@ -96,7 +96,7 @@ impl Source {
         let mut adapter = PeftAdapter::read(adapter)?;
         let folder = match base {
             Some(base) => base.to_owned(),
-            None => whole_model("the adapter's base model", Path::new(&adapter.base))?,
+            None => complete_model("the adapter's base model", Path::new(&adapter.base))?,
         };
         let files = WeightFiles::open(&folder).with_context(|| {
             format!("the adapter's base model is {}; if it has moved, name its folder with --base", folder.display())

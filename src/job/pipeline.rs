@@ -68,7 +68,7 @@ pub trait Pipeline {
     /// Called on all ranks once the checkpoint of `step`, written by [`save`](Self::save), is complete.
     fn saved(&mut self, _step: u64) {}
 
-    /// Returns the part of an optimizer's state that rank 0 asks the other ranks for while it [saves](Self::save).
+    /// Returns the part of an optimizer's state that rank 0 requests from the other ranks while it [saves](Self::save).
     fn state_part(&self, part: &StatePart) -> Vec<f32>;
 
     /// Checksum of all weights, equal on all ranks.

@@ -34,7 +34,7 @@ pub(crate) fn likely_checkpoint(keys: &ResumeKeys) -> Option<PathBuf> {
 }
 
 /// Checks that this process sees a folder that another process has created or chosen.
-pub(crate) fn check_is_seen(folder: &Path) -> Result<()> {
+pub(crate) fn check_visible(folder: &Path) -> Result<()> {
     match folder.is_dir() {
         true => Ok(()),
         false => bail!(

@@ -17,7 +17,7 @@ use burnish_util::interrupt::Interrupt;
 use burnish_util::secret::remember;
 
 /// The rewards of a configuration. Its Python functions are already started, so that errors come before a model is loaded, and so
-/// that it is known which columns of a row they read.
+/// that the columns that they read are known.
 pub(crate) struct RewardPlan<'a> {
     keys: RewardKeys<'a>,
     pool: Option<Arc<Pool>>,

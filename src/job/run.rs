@@ -187,7 +187,7 @@ impl<P: Pipeline> Run<P> {
         self.at.settings.early_stopping.map_or(0, |stopping| stopping.patience)
     }
 
-    /// Saves `global_step_N` as a whole or not at all. Rank 0 writes it, and asks the other ranks for their shards.
+    /// Saves `global_step_N` as a whole or not at all. Rank 0 writes it, and requests the shards of the other ranks.
     fn save(&mut self) -> Result<()> {
         let state = self.state();
         let Self { pipeline, at, config_yaml, checkpoints, named, .. } = self;

@@ -130,7 +130,7 @@ impl SavedModel {
     }
 
     /// Returns a sentence about the checkpoint that was taken of a run; `None` if the user named the checkpoint.
-    pub(crate) fn told(&self) -> Option<String> {
+    pub(crate) fn description(&self) -> Option<String> {
         let (run, why) = self.of_run.as_ref()?;
         Some(format!("{}, {why} of {}", self.checkpoint.display(), run.display()))
     }

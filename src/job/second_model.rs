@@ -21,8 +21,7 @@ pub(crate) struct SecondModel<'a> {
 }
 
 impl SecondModel<'_> {
-    /// Reads the tokenizer of the model's folder, if there is one. The tokenizer must have every token of the run under the same
-    /// id.
+    /// Reads the tokenizer of the model's folder, if any. The tokenizer must have every token of the run under the same id.
     ///
     /// # Errors
     /// If the tokenizer has other tokens or cannot be read.
@@ -34,7 +33,7 @@ impl SecondModel<'_> {
         let own = Tokenizer::load(folder).with_context(|| (*key).to_owned())?;
         match of_run.unknown_to(&own) {
             Some(difference) => bail!(
-                "{key}={}: its tokenizer differs from that of the run: {difference}; a {role} has the same tokens",
+                "{key}={}: its tokenizer differs from the run's tokenizer: {difference}; a {role} has the same tokens",
                 folder.display()
             ),
             None => Ok(Some(own)),
@@ -56,7 +55,7 @@ impl SecondModel<'_> {
     }
 
     /// Checks the tokens of a model whose vocabulary may have another size through padding; a tokenizer in its folder must show
-    /// that it is padding. Returns the tokenizer, if there is one.
+    /// that it is padding. Returns the tokenizer, if any.
     ///
     /// # Errors
     /// If tokens differ, or sizes differ without a tokenizer.
@@ -84,8 +83,8 @@ pub(crate) fn check_adapter(keys: &LoraKeys, tokenizer: &Tokenizer) -> Result<()
     adapter.tokenizer(tokenizer).map(drop)
 }
 
-/// Warns of differences if a setting gives a model another tokenizer than its folder has: the model reads a token under another
-/// id as another word.
+/// Warns of differences if a setting selects another tokenizer for a model than its folder has: the model reads a token under
+/// another id as another word.
 ///
 /// # Errors
 /// If the model's tokenizer cannot be read.

@@ -40,7 +40,7 @@ impl ShardingPlan {
     pub(crate) fn unused_options(&self, timeout: &'static str) -> [UnusedOption; 2] {
         [
             (self.slices == 1, "trainer.balance_batch", "a mini-batch is one slice (trainer.gradient_slices)"),
-            (self.ranks == 1, timeout, "one process waits for nobody"),
+            (self.ranks == 1, timeout, "one process waits for no others"),
         ]
     }
 
@@ -66,8 +66,8 @@ impl ShardingPlan {
     }
 }
 
-/// Returns into how many slices a mini-batch is cut: `setting` (`trainer.gradient_slices`), else as in the checkpoint, else one
-/// per rank.
+/// Returns the number of slices of a mini-batch: `setting` (`trainer.gradient_slices`), the number in the checkpoint, or one per
+/// rank, in this order.
 pub(crate) fn slice_count(setting: Option<usize>, of_checkpoint: impl FnOnce() -> Option<usize>, ranks: &Ranks) -> usize {
     setting.or_else(of_checkpoint).unwrap_or(ranks.size())
 }

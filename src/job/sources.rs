@@ -122,8 +122,8 @@ pub fn of_model(folder: &Path) -> Result<String> {
 /// Lists the files of a folder that are needed, by name.
 fn files_of(folder: &Path, is_source: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let is_wanted = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).is_some_and(&is_source) && path.is_file();
-    let mut files: Vec<PathBuf> = entries.filter(is_wanted).collect();
+    let is_needed = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).is_some_and(&is_source) && path.is_file();
+    let mut files: Vec<PathBuf> = entries.filter(is_needed).collect();
     files.sort();
     files
 }

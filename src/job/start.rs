@@ -8,7 +8,7 @@ use serde_json::json;
 use super::checkpoint_parts::check_part;
 use super::context::Context;
 use super::pipeline::Pipeline;
-use super::resume::{check_is_seen, check_step, note_finished, report_length};
+use super::resume::{check_step, check_visible, note_finished, report_length};
 use super::run::Run;
 use super::saved::{self, DATA, SavedState};
 use super::settings::{RunSettings, cannot_resume};
@@ -40,9 +40,9 @@ impl<P: Pipeline> Run<P> {
         let mut checkpoints = ranks.agree(opened)?;
         let resume = ranks.first(|| ranks.at_work(|| settings.resume_from(&mut checkpoints)))?;
         if !settings.val_only {
-            ranks.agree(check_is_seen(settings.dir()))?;
+            ranks.agree(check_visible(settings.dir()))?;
         }
-        ranks.agree(resume.as_deref().map_or(Ok(()), check_is_seen))?;
+        ranks.agree(resume.as_deref().map_or(Ok(()), check_visible))?;
         let session = settings.session(tree, resume.as_deref().map(step_of).transpose()?, output);
         let at = Context {
             step: 0,

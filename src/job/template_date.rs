@@ -12,7 +12,8 @@ use burnish_util::foreign;
 /// The key, in every kind of configuration that has it.
 pub const KEY: &str = "data.chat_template_date";
 
-/// Returns the tokenizer with the set date, else the date in the checkpoint that the run resumes from, else today's.
+/// Returns the tokenizer with the configured date, with the date in the checkpoint that the run resumes from, or with today's
+/// date, in this order.
 ///
 /// # Errors
 /// If the text is not a date, which validation excludes.
@@ -24,8 +25,8 @@ pub fn dated(tokenizer: Tokenizer, setting: Option<&str>, resuming: Option<&Resu
     }
 }
 
-/// Called after the prompts are read. If a template has printed the date, logs the date and puts it into the settings, which
-/// checkpoints keep. If no template has printed it, warns that a configured date has no effect.
+/// Must be called after the prompts are read. If a template has printed the date, logs the date and puts it into the settings,
+/// which checkpoints keep. If no template has printed it, warns that a configured date has no effect.
 pub fn note(date: &TemplateDate, tree: &mut Tree) {
     if date.was_printed() {
         tracing::info!("the chat template asks for the date and gets {date} (UTC); {KEY} sets another");

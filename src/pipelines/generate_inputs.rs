@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::json;
 
 use super::generate_conversations::ConversationRows;
-use crate::job::agents::{AgentSettings, Agents, EndpointSettings, config_of_own_loops, of_conversations};
+use crate::job::agents::{AgentSettings, Agents, EndpointSettings, custom_loop_config, of_conversations};
 use crate::job::generation::sampling;
 use crate::job::hub_names::{self, Weights};
 use crate::job::memory_estimate::MemoryEstimate;
@@ -62,7 +62,7 @@ impl GenerateInputs {
             response_length: rollout.response_length,
             max_model_len: rollout.max_model_len,
             scores_by_rule: true,
-            config_of_own_loops: config_of_own_loops(&keys, (rollout.prompt_length, rollout.response_length), seen),
+            custom_loop_config: custom_loop_config(&keys, (rollout.prompt_length, rollout.response_length), seen),
             endpoint: EndpointSettings {
                 sampling: sampling(&rollout.sampling(), rollout.response_length, Logprobs::default()),
                 variables: config.data.apply_chat_template_kwargs.clone().into_iter().collect(),

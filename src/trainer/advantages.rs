@@ -169,12 +169,12 @@ impl Advantages {
         keys.into_iter().zip(weights).map(component).collect()
     }
 
-    /// Returns the controller of the KL term in the rewards, if there is one.
+    /// Returns the controller of the KL term in the rewards, if the run has one.
     pub fn kl_controller(&self) -> Option<&KlController> {
         self.kl_in_reward.as_ref().map(|(_, controller)| controller)
     }
 
-    /// Replaces the controller, if there is one.
+    /// Replaces the controller, if the run has one.
     pub(crate) fn set_kl_controller(&mut self, controller: Option<KlController>) {
         if let (Some((_, own)), Some(controller)) = (&mut self.kl_in_reward, controller) {
             *own = controller;

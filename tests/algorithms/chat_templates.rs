@@ -34,7 +34,7 @@ fn dated(text: &str) -> String {
     out
 }
 
-/// The difference between a rendering and the expected text, if there is one. An error raised by a template must appear verbatim.
+/// The difference between a rendering and the expected text, if any. An error raised by a template must appear verbatim.
 fn difference(actual: &Result<String, String>, expected: &Value) -> Option<String> {
     match (actual, expected.get("text").and_then(Value::as_str)) {
         (Ok(text), Some(expected)) => (*text != dated(expected)).then(|| format!("{text:?}\n is not\n{:?}", dated(expected))),

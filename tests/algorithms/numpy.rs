@@ -3,7 +3,7 @@
 use std::process::Command;
 
 /// True if `python3` has NumPy. Where `BURNISH_REQUIRE_NUMPY` is set, as `.ci/run` does, a Python without it fails the test.
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+#[expect(clippy::print_stderr, reason = "a skipped test reports it")]
 pub fn has_numpy() -> bool {
     let there = Command::new("python3").args(["-c", "import numpy"]).output().is_ok_and(|output| output.status.success());
     if !there {

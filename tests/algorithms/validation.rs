@@ -51,8 +51,8 @@ fn golden_validation_metrics_match_verl() {
                 (of, "mean") => error * ours.get(&format!("{of}/std")).unwrap(),
                 (_, "std") => {
                     let values = || groups.iter().filter(|g| name.contains(&format!("/{}/", g.variable))).flat_map(|g| &g.values);
-                    let [max, least] = [f64::max, f64::min].map(|of| values().copied().reduce(of).unwrap());
-                    error * (max - least) / 2.0
+                    let [max, min] = [f64::max, f64::min].map(|of| values().copied().reduce(of).unwrap());
+                    error * (max - min) / 2.0
                 }
                 _ => 0.0,
             };

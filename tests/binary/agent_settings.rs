@@ -1,4 +1,4 @@
-//! Every setting of conversations in every loop: it has an effect, or the run names it as ignored.
+//! Every setting of conversations in every loop: it has an effect, or the run reports it as ignored.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -51,7 +51,7 @@ const READ_BY: &[(&str, &str, &[&str])] = &[
     ("agent.memory_limit_mb", "4096", EVERY),
     ("agent.start_method", "spawn", &["environment_agent", "text_environment_agent", "server_agent", "one_turn"]),
     ("agent.max_tool_calling_iterations", "3", &["environment_agent"]),
-    // There is no second function.
+    // The program's file has only one function.
     ("agent.server.name", "walk", &["server_agent"]),
     ("agent.server.scores", "true", &["server_agent"]),
     ("agent.ignore_calls_in_thinking", "false", &["tool_agent", "server_agent", "one_turn"]),
@@ -76,7 +76,7 @@ fn every_setting_acts_or_is_named_in_every_loop() {
         let mut settings = vec![format!("{GROUP}agent.default_agent_loop={name}"), "--dry-run".to_owned()];
         settings.extend(["actor_rollout_ref.model.path=data/calculator/model", "data.max_prompt_length=64"].map(str::to_owned));
         settings.extend(set_up.iter().map(|setting| format!("{GROUP}{setting}")));
-        // Only the default function exists.
+        // The file has only the default function.
         let changed = READ_BY.iter().filter(|(key, _, readers)| !(*key == "agent.server.name" && acts(readers)));
         settings.extend(changed.map(|(key, value, _)| format!("{GROUP}{key}={value}")));
         let settings: Vec<&str> = settings.iter().map(String::as_str).collect();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::common::{copy, of_task, rows, small_run, trainer};
 
-/// One function in each form; each gives 1 if it gets what its library hands over, and fails otherwise.
+/// One function in each form; each returns 1 if it gets the arguments of its library, and fails otherwise.
 const FORMS: &str = r###"
 from verl.utils.reward_score import gsm8k
 

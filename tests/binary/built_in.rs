@@ -32,7 +32,7 @@ impl EmptyHome {
         command
     }
 
-    /// Runs a command to its successful end. Returns both of its outputs.
+    /// Runs a command to its successful end. Returns standard output and standard error.
     fn run(&self, args: &[&str]) -> String {
         let output = succeed(self.trainer(args));
         String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
@@ -54,7 +54,7 @@ fn is_same(copy: &Path, file: &Path) -> bool {
 const FIRST: &[&str] = &["--config", "ppo_trainer.yaml", "algorithm.adv_estimator=rloo"];
 const SMALL: &[&str] = &["data.train_batch_size=16", "actor_rollout_ref.actor.ppo_mini_batch_size=16", "data.val_max_samples=32"];
 
-/// The first command trains, says where its files come from, and is reported, chatted with and exported.
+/// The first command trains, names the source of its files, and its run is reported, chatted with and exported.
 #[test]
 fn the_first_command_needs_nothing_else() {
     let home = EmptyHome::new();
@@ -99,9 +99,9 @@ fn a_run_moves_between_a_checkout_and_an_empty_folder() {
         fs::remove_dir_all(home.at(name).join("global_step_2")).unwrap();
         fs::write(home.at(name).join("latest_checkpointed_iteration.txt"), "1").unwrap();
         checkout(!begins_in_checkout);
-        let told = home.run(&words);
-        assert!(told.contains("global_step_1") && !told.contains("WARN"), "{told}");
-        assert_eq!(told.contains("built in"), begins_in_checkout, "{told}");
+        let text = home.run(&words);
+        assert!(text.contains("global_step_1") && !text.contains("WARN"), "{text}");
+        assert_eq!(text.contains("built in"), begins_in_checkout, "{text}");
     };
     train(None, "whole");
     for begins_in_checkout in [true, false] {
@@ -123,13 +123,13 @@ fn one_step<'a>(words: &[&'a str]) -> Vec<&'a str> {
 fn every_stage_trains_in_an_empty_folder() {
     let home = EmptyHome::new();
     for command in ["sft", "rm", "dpo", "distill"] {
-        let told = home.run(&one_step(&[command, "data.train_batch_size=16"]));
-        assert!(told.contains("step 1/1"), "{command}: {told}");
+        let text = home.run(&one_step(&[command, "data.train_batch_size=16"]));
+        assert!(text.contains("step 1/1"), "{command}: {text}");
     }
     home.run(&["generate", "data.batch_size=512"]);
     let calculator = ["--config", "calculator/grpo.yaml", "actor_rollout_ref.actor.ppo_mini_batch_size=16"];
-    let told = home.run(&one_step(&[&calculator[..], &["data.train_batch_size=16"]].concat()));
-    assert!(told.contains("data/calculator: built in") && told.contains("step 1/1"), "{told}");
+    let text = home.run(&one_step(&[&calculator[..], &["data.train_batch_size=16"]].concat()));
+    assert!(text.contains("data/calculator: built in") && text.contains("step 1/1"), "{text}");
 }
 
 /// Every recipe whose files are built in is found by its name.
@@ -183,17 +183,17 @@ fn a_cache_that_cannot_be_written_is_replaced() {
         command.env("XDG_CACHE_HOME", home.at("file"));
         command
     };
-    let told = String::from_utf8(succeed(without_cache()).stderr).unwrap();
-    assert!(told.contains("written to") && told.contains("temporary/burnish-"), "{told}");
+    let text = String::from_utf8(succeed(without_cache()).stderr).unwrap();
+    assert!(text.contains("written to") && text.contains("temporary/burnish-"), "{text}");
     assert!(home.copies("temporary").iter().all(|(copy, file)| is_same(copy, file)));
     let output = without_cache().env("TMPDIR", home.at("file")).output().unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{told}");
-    assert!(told.contains("data/arithmetic is built in") && told.contains("set XDG_CACHE_HOME"), "{told}");
-    assert!(!told.contains("no such file"), "{told}");
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("data/arithmetic is built in") && text.contains("set XDG_CACHE_HOME"), "{text}");
+    assert!(!text.contains("no such file"), "{text}");
     // A wrong name is an error as everywhere.
     let wrong = ["--config", "arithmetic/first.yaml", "--dry-run", "data.train_files=data/arithmetic/trian.parquet"];
     let output = home.trainer(&wrong).output().unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(2) && told.contains("data/arithmetic/trian.parquet"), "{told}");
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && text.contains("data/arithmetic/trian.parquet"), "{text}");
 }

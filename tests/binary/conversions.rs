@@ -143,8 +143,8 @@ fn recipes_of_verls_scripts_run() {
     }
 }
 
-/// Forms of scripts that users launch: each says in lines of `#%` how it is converted, the exit code, and texts of the recipe and
-/// of the messages.
+/// Forms of scripts that users launch: lines of `#%` in each contain the expected conversion, the exit code, and texts of the
+/// recipe and of the messages.
 #[test]
 fn launching_scripts_convert_as_they_say() {
     let mut scripts: Vec<_> = std::fs::read_dir("tests/data/launching").unwrap().map(|entry| entry.unwrap().path()).collect();

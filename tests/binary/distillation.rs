@@ -127,7 +127,7 @@ fn padded(model: &str, folder: &Path, rows: u64) -> PathBuf {
     at
 }
 
-/// A teacher with a padded vocabulary gives the same values as one without, for every measure.
+/// A teacher with a padded vocabulary gives the same values as a teacher without padding, for every measure.
 #[test]
 fn padding_of_a_teacher_changes_no_measure() {
     let folder = tempfile::tempdir().unwrap();

@@ -237,7 +237,7 @@ fn what_cannot_be_had_is_one_clear_error() {
     server.replace("models/burnish/huge", json!({"sha": digits, "siblings": huge}));
     server.replace("models/burnish/confused", json!({"error": "no list"}));
     let home = tempfile::tempdir().unwrap();
-    for (name, token, told) in [
+    for (name, token, parts) in [
         ("burnish/gated", "", &["is gated", "/burnish/gated, and set HF_TOKEN", "HF_TOKEN is unset"][..]),
         ("burnish/gated", "hf_OfSomebodyElse", &["is gated", "the token has no access"]),
         ("burnish/private", "", &["there is no model `burnish/private` at http://127.0.0.1:", "private", "HF_TOKEN is unset"]),
@@ -249,7 +249,7 @@ fn what_cannot_be_had_is_one_clear_error() {
         ("burnish/confused", "", &["list of files", "HF_ENDPOINT"]),
     ] {
         let error = model(&hub(&server, home.path(), &[("HF_TOKEN", token)]), name).unwrap_err().to_string();
-        for part in told {
+        for part in parts {
             assert!(error.contains(part), "{name}: {error}");
         }
         assert!(token.is_empty() || !error.contains(token), "{error}");
@@ -275,7 +275,7 @@ fn what_cannot_be_had_is_one_clear_error() {
     fs::write(&recipe, lines).unwrap();
     let recipe = recipe.to_str().unwrap();
     let closed = "http://127.0.0.1:9";
-    for (environment, told) in [
+    for (environment, parts) in [
         (
             &[("HF_HUB_OFFLINE", "1")][..],
             &["because HF_HUB_OFFLINE is set", "`trainer fetch burnish/none`", "hf download burnish/none --local-dir"][..],
@@ -289,7 +289,7 @@ fn what_cannot_be_had_is_one_clear_error() {
         let output = command.output().unwrap();
         let message = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{message}");
-        for part in [&["`actor_rollout_ref.model.path`: ", "own.yaml:5:11"], told].concat() {
+        for part in [&["`actor_rollout_ref.model.path`: ", "own.yaml:5:11"], parts].concat() {
             assert!(message.contains(part), "{part} in {message}");
         }
         assert_eq!(message.matches("error:").count(), 1, "{message}");

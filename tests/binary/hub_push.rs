@@ -185,7 +185,7 @@ fn a_push_that_cannot_be_says_why() {
     }
     for (line, status, message) in [
         ("PUT /store/", 413, "model.safetensors is too large for the server"),
-        ("/commit/", 409, "somebody else is changing `org/b`"),
+        ("/commit/", 409, "another client is changing `org/b`"),
         ("/preupload/", 404, "no repository `org/b`"),
         ("PUT /store/", 500, "status 500"),
     ] {

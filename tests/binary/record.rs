@@ -44,8 +44,8 @@ fn a_run_says_what_it_is_and_how_it_ended() {
     let listed: Value = serde_json::from_slice(&listed).unwrap();
     assert_eq!((&listed["state"], &listed["step"], &listed["resumable"]), (&"finished".into(), &4.into(), &false.into()));
     assert_eq!(listed["best"], info["best"]);
-    let told = String::from_utf8(succeed(trainer(&["runs", "show", at])).stdout).unwrap();
-    assert!(told.contains("finished") && told.contains("algorithm.adv_estimator=grpo"), "{told}");
+    let printed = String::from_utf8(succeed(trainer(&["runs", "show", at])).stdout).unwrap();
+    assert!(printed.contains("finished") && printed.contains("algorithm.adv_estimator=grpo"), "{printed}");
     succeed(trainer(&["report", at]));
     let report = fs::read_to_string(run.join("report.html")).unwrap();
     assert!(report.contains("\"actor/grad_norm\":[") && !report.contains("{{DATA}}"), "{}", report.len());

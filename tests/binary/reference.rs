@@ -64,7 +64,7 @@ fn another_model_is_the_reference() {
     std::fs::write(&file, json).unwrap();
     let sync = "actor_rollout_ref.ref.sync_ref_model=true";
     for (path, more, expected) in [
-        (at("swapped"), KL[1], "its tokenizer differs from that of the run: token 5 is \"1\""),
+        (at("swapped"), KL[1], "its tokenizer differs from the run's tokenizer: token 5 is \"1\""),
         ("tests/golden/models/qwen2".into(), KL[1], "its vocabulary has 256 tokens, the policy's 20"),
         (other, sync, "starts as the policy"),
     ] {

@@ -196,8 +196,8 @@ fn the_best_checkpoint_stays_and_is_remembered() {
         succeed(command);
     }
     let values: Vec<f64> = rows(&run).iter().map(|(_, row)| row[metric].as_f64().unwrap()).collect();
-    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let expected = 1 + values.iter().position(|value| *value == least).unwrap();
+    let min = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let expected = 1 + values.iter().position(|value| *value == min).unwrap();
     assert_eq!(fs::read_to_string(run.join("best_checkpointed_iteration.txt")).unwrap(), expected.to_string());
     let kept = [1, 2, 3, 4, 5].map(|step| run.join(format!("global_step_{step}")).exists());
     assert_eq!(kept, [1, 2, 3, 4, 5].map(|step| step == expected || step == 5), "{values:?}");

@@ -37,7 +37,7 @@ fn its_score_is_the_reward_and_the_rule_says_what_that_is_worth() {
         let (score, acc) = (number(row, score), number(row, acc));
         assert!((score - acc).abs() < 0.05 && score != acc && acc > 0.2 && acc < 0.9, "{score} {acc}");
     }
-    // Scores do not depend on the division into forward passes, and neither does the run.
+    // Neither scores nor the run depend on the division into forward passes.
     let cuts: [&[&str]; 2] = [
         &["reward_model.micro_batch_size_per_gpu=3"],
         &["reward_model.use_dynamic_bsz=true", "reward_model.forward_max_token_len_per_gpu=24"],

@@ -357,7 +357,7 @@ fn samples_are_rows_whatever_is_made_of_them() {
         place.run(rl, &prompts, &["data.train_max_samples=6", "data.shuffle=false", "data.filter_overlong_prompts=true"]);
     let page = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(page.contains("4 prompts") || page.contains("4 training"), "{page}{}", stderr(&output));
-    // With weights, each file gives its share.
+    // With weights, each file contributes its share.
     let file = place.rows(&conversations);
     fs::copy(&file, place.path("other.jsonl")).unwrap();
     let files = format!("data.train_files=[{file},{}]", place.path("other.jsonl"));

@@ -22,7 +22,7 @@ const SECRETS: [&str; 10] = [
     "wandb-of-environment-3",
     "pass4word",
     "987654321",
-    // Secret by their place alone, or by the query of an address.
+    // Values that are secret only by their place, or as part of an address's query.
     "opened-by-place-6",
     "cookie-of-header-7",
     "signature-of-query-8",

@@ -186,8 +186,8 @@ impl Runs<'_> {
         now.is_some() && now == resolved([overrides, &[change.to_owned()]].concat())
     }
 
-    /// Returns the settings that a run with all of these changes ignores, if it is otherwise the run without them. Changes that the
-    /// run does not ignore, or refuses, are left out and the rest is run again.
+    /// Returns the settings that a run with all of these changes ignores, if its results equal the run without them. Changes that
+    /// the run does not ignore, or refuses, are left out and the rest is run again.
     fn ignored_together(&self, overrides: &[String], mut changes: Vec<(String, String)>) -> HashSet<String> {
         for _ in 0..TRIES {
             let all = changes.iter().map(|(_, change)| change.clone());
@@ -243,7 +243,7 @@ impl Runs<'_> {
             Sees::Nothing(ref why) if why.is_empty() => Err("tests/data/settings.yaml must say why it cannot be seen".into()),
             Sees::Nothing(_) => Ok(How::Declared),
             _ if shows => Ok(How::Shown),
-            _ => Err("it changes nothing, and no message says so".into()),
+            _ => Err("it changes nothing, and no message reports it".into()),
         }
     }
 

@@ -52,7 +52,7 @@ fn runs_depend_neither_on_the_number_of_threads_nor_on_the_default_device() {
     }
 }
 
-/// Runs with this many threads, and with a default device that does not exist: burn fails as soon as something asks for it.
+/// Runs with this many threads, and with a default device that does not exist: burn fails as soon as a call uses it.
 fn succeed_with(command: &mut std::process::Command, threads: &str) {
     command.env("RAYON_NUM_THREADS", threads).env("BURN_DEVICE", "none");
     let output = command.output().unwrap();

@@ -480,10 +480,10 @@ fn batch_plan_divides_or_says_what_would() {
         assert_says(plan(&[text]), parts);
     }
     // The gradient does not depend on the cut: the last micro-batch may be smaller, and one above a mini-batch is the mini-batch.
-    for (size, cut, said) in [(100, 100, "in micro-batches of up to 100"), (4096, 512, "in micro-batches of 512")] {
+    for (size, cut, expected) in [(100, 100, "in micro-batches of up to 100"), (4096, 512, "in micro-batches of 512")] {
         let plan = plan(&[&format!("actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu={size}")]).unwrap();
         assert_eq!(plan.actor.micro_batch, MicroBatch::Trajectories(cut));
-        assert!(plan.to_string().ends_with(said), "{plan}");
+        assert!(plan.to_string().ends_with(expected), "{plan}");
     }
 }
 

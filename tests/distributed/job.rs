@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Maximum time in which a job must end after a signal or a failure.
 pub const SOON: Duration = Duration::from_secs(5);
 
-/// The launcher, and whether it is Open MPI's; `None` if it is not installed.
+/// The launcher, and true if it is Open MPI's; `None` if it is not installed.
 static MPIRUN: LazyLock<Option<(String, bool)>> = LazyLock::new(|| {
     let name = std::env::var("BURNISH_MPIRUN").unwrap_or("mpirun".to_owned());
     let version = Command::new(&name).arg("--version").output().ok()?;
@@ -17,7 +17,7 @@ static MPIRUN: LazyLock<Option<(String, bool)>> = LazyLock::new(|| {
 });
 
 /// True if there is a launcher. Where `BURNISH_REQUIRE_MPI` is set, as `.ci/run` does, its absence fails the test.
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+#[expect(clippy::print_stderr, reason = "a skipped test reports it")]
 pub fn has_mpi() -> bool {
     if MPIRUN.is_none() {
         assert!(std::env::var_os("BURNISH_REQUIRE_MPI").is_none(), "BURNISH_REQUIRE_MPI is set, and there is no mpirun");

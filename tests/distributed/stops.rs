@@ -68,8 +68,8 @@ fn a_job_that_is_asked_to_stop_saves_and_goes_on_in_more_processes() {
     assert_eq!(code, Some(3), "{message}");
     let step = rows(&run).len();
     assert!((step as u64) < STEPS, "the job was asked too late to prove anything");
-    let said = format!("interrupted after step {step}; the same command resumes from");
-    assert_eq!(message.matches(&said).count(), 1, "{message}");
+    let stopped = format!("interrupted after step {step}; the same command resumes from");
+    assert_eq!(message.matches(&stopped).count(), 1, "{message}");
     assert_eq!(fs::read_to_string(run.join("latest_checkpointed_iteration.txt")).unwrap(), step.to_string());
     succeed(job(3, small_run(&run, OPTIONS)));
     assert_same(&run, &whole);

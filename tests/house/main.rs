@@ -1,4 +1,5 @@
 //! The repository itself: its layers, its pages and their commands, its site, its prose, its packages, and a run's report in a browser.
+//! The repository itself: its layers, its pages, its site, its prose, its packages, and a report of a run in a browser.
 
 mod automation;
 mod commands;

@@ -173,7 +173,7 @@ fn a_panic_ends_all_conversations() {
             let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| Conversations::run(loops, common, engine)));
             tell.send(caught.is_err()).unwrap();
         });
-        told.recv_timeout(Duration::from_secs(60)).expect("somebody waits for what will not come")
+        told.recv_timeout(Duration::from_secs(60)).expect("a thread waits for a message that does not come")
     };
     let scripted = || (0..3).map(|place| Box::new(Scripted::new(place, |_, _| 0)) as Box<dyn AgentLoop>);
     assert!(run(scripted().collect(), |_| panic!("the engine is broken")));

@@ -30,7 +30,7 @@ pub fn on_cpu() -> bool {
 /// Returns the named device; without a device, prints that the test is skipped.
 pub fn named_device(test: &str) -> Option<Device> {
     if on_cpu() {
-        println!("{VARIABLE} names no device: {test} is skipped");
+        println!("{VARIABLE} does not name a device: {test} is skipped");
     }
     (!on_cpu()).then(device)
 }

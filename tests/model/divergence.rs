@@ -139,7 +139,7 @@ fn golden_cross_entropy_of_openrlhf() {
             let of_teacher = head_stats(y.head(), &vec![0; labels.len()], None).tokens.entropy;
             let kl = weighted(&forward.full_kl, &weights_of_rows) + weighted(&of_teacher, &weights_of_rows);
             near("forward divergence and entropy", &[kl], &[golden["kd_loss"].as_f64().unwrap()], 1e-6);
-            // The likelihood is that of the next label, and the loss is that of training a mixture of both.
+            // The expected metrics are the likelihood of the next label and the loss of training on a mixture of both.
             let next = next_labels(&golden["labels"]);
             let count = next.iter().filter(|&&label| label >= 0).count() as f64;
             let weights: Vec<f64> = next.iter().map(|&label| if label < 0 { 0.0 } else { 1.0 / count }).collect();
@@ -158,11 +158,11 @@ fn golden_forward_kl_of_the_most_likely_tokens() {
     for golden in golden("verl_forward_kl_topk") {
         let (ids, log_probs) = (rows_of_ids(&golden["teacher_topk_ids"]), rows(&golden["teacher_topk_logprobs"]));
         let teacher = TopK { k: log_probs[0].len(), ids, log_probs: log_probs.concat().iter().map(|&x| x as f32).collect() };
-        let least = golden["log_prob_min_clamp"].as_f64().map(|x| x as f32);
+        let min = golden["log_prob_min_clamp"].as_f64().map(|x| x as f32);
         for dtype in bodies() {
             let x = Logits::new(&rows(&golden["student_logits"]), 1.0, dtype);
             let ones = vec![1.0; log_probs.len()];
-            let (stats, d) = divergence(&x, Compared::TopK { teacher: &teacher, least }, &ones);
+            let (stats, d) = divergence(&x, Compared::TopK { teacher: &teacher, min }, &ones);
             near("losses", &wide(&stats.full_kl), &floats(&golden["distillation_losses"]), 1e-5);
             near("gradient", &d, &rows(&golden["grad_student_of_sum"]).concat(), 1e-5);
             let columns = [
@@ -237,7 +237,7 @@ fn both_bodies_agree_with_plain_autodiff() {
                 let policy = Head { hidden: &hid, w: &wt, softcap: None };
                 let compared = match divergence {
                     Some(kind) => Compared::Head(Head { hidden: &hid_teacher, w: &wt_teacher, softcap: None }, kind),
-                    None => Compared::TopK { teacher: &teacher, least: None },
+                    None => Compared::TopK { teacher: &teacher, min: None },
                 };
                 let stats = head_stats(policy, &vec![0; n], Some(compared));
                 let mut dw = Tensor::<2>::zeros([v, h], &plain).cast(dtype);

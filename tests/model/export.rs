@@ -132,7 +132,7 @@ fn adapters_are_merged_or_kept() {
             assert!(merged == expected, "{name} {which}: {:?}, in memory {:?}", merged.keys(), expected.keys());
         }
 
-        // The base model was moved.
+        // The base model was moved to another folder.
         let config = saved.join("actor").join(ADAPTER).join("adapter_config.json");
         let moved = std::fs::read_to_string(&config).unwrap().replace(folder.to_str().unwrap(), "/no/such/base");
         std::fs::write(&config, moved).unwrap();

@@ -295,11 +295,11 @@ fn shared_prompts_and_checkpoints_change_no_gradient() {
         let again = run(&checkpointed, &[&sequences]);
         assert_eq!(together.0.len(), alone.0.len(), "{name}");
         // The bias of keys shifts all scores of a query equally, so its gradient is 0 except for rounding.
-        let least = 1e-3 * alone.norm() as f32;
+        let min = 1e-3 * alone.norm() as f32;
         for (parameter, g) in together.0 {
             let scale: f32 = alone.0[&parameter].clone().abs().max().into_scalar();
             let error: f32 = (g.clone() - alone.0[&parameter].clone()).abs().max().into_scalar();
-            assert!(error <= 1e-5 * scale.max(least), "{name} {parameter}: off by {error}, largest {scale}");
+            assert!(error <= 1e-5 * scale.max(min), "{name} {parameter}: off by {error}, largest {scale}");
             let numbers = |g: Tensor<1>| g.into_data().try_into_vec::<f32>().unwrap();
             let same = is_same(&numbers(again.0[&parameter].clone()), &numbers(g));
             assert!(same, "{name} {parameter} with checkpoints");
@@ -334,11 +334,11 @@ fn a_conversation_has_the_gradients_of_its_turns() {
         let read = run(&[Sequence { sampled: Some(&sampled), ..all }], &sampled);
         let apart: Vec<Sequence> = turns.iter().map(|turn| Sequence::new(&ids[..turn.start], &ids[turn.clone()])).collect();
         let apart = run(&apart, &vec![true; turns.iter().map(|turn| turn.len()).sum()]);
-        let least = 1e-3 * apart.norm() as f32;
+        let min = 1e-3 * apart.norm() as f32;
         for (parameter, g) in whole.0.into_iter().chain(read.0) {
             let scale: f32 = apart.0[&parameter].clone().abs().max().into_scalar();
             let error: f32 = (g - apart.0[&parameter].clone()).abs().max().into_scalar();
-            assert!(error <= 1e-5 * scale.max(least), "{name} {parameter}: off by {error}, largest {scale}");
+            assert!(error <= 1e-5 * scale.max(min), "{name} {parameter}: off by {error}, largest {scale}");
         }
         let stats = |sequence| model.token_stats(&[sequence], 0.7, None);
         let (full, part) = (stats(all), stats(Sequence { sampled: Some(&sampled), ..all }));

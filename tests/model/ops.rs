@@ -6,7 +6,7 @@ use std::ops::Range;
 use burn::prelude::*;
 use burn::tensor::{FloatDType, activation};
 use burnish::model::ops::{
-    self, Act, AttentionScoring, BLOCK, CacheView, Compared, Divergence, Head, KeptTables, Packed, Softcap, fused, head_backward,
+    self, Act, AttentionScoring, BLOCK, CacheView, Compared, Divergence, Head, Packed, SentTables, Softcap, fused, head_backward,
     head_fused_backward, head_stats,
 };
 use burnish::model::token_stats::{TokenGrads, TokenStats};
@@ -299,7 +299,7 @@ fn decode_attention() {
             let mut cache = [k, v].map(|x| last.iter().fold(x.clone(), |x, place| x.slice_fill(*place..place + 1, 99.0)));
             let [k_cache, v_cache] = &mut cache;
             let at = CacheView::new(hkv, tables, &lens);
-            let out = ops::decode_attention(q, new, [k_cache, v_cache], &at, &KeptTables::default(), scoring);
+            let out = ops::decode_attention(q, new, [k_cache, v_cache], &at, &SentTables::default(), scoring);
             for (written, whole) in cache.into_iter().zip([k, v]) {
                 assert_eq!(written.into_data(), whole.clone().into_data(), "the cache has the new rows");
             }
@@ -441,10 +441,10 @@ fn golden_full_kl() {
         let (policy, reference) = (Head { hidden: &x, w: &eye, softcap: None }, Head { hidden: &y, w: &eye, softcap: None });
         let reference = Some(Compared::Head(reference, Divergence::ReverseKl));
         let stats = head_stats(policy, &vec![0; n], reference).tokens;
-        let near = |label: &str, got: &[f32], expected: &[f64], least: f64| {
+        let near = |label: &str, got: &[f32], expected: &[f64], min: f64| {
             for (i, (&got, expected)) in got.iter().zip(expected).enumerate() {
                 let error = (f64::from(got) - expected).abs();
-                assert!(error <= 1e-5 * expected.abs().max(least), "{dtype:?} {label} {i}: {got}, torch has {expected}");
+                assert!(error <= 1e-5 * expected.abs().max(min), "{dtype:?} {label} {i}: {got}, torch has {expected}");
             }
         };
         // A row almost equal to the reference's has a divergence of 2e-5, which must not be lost to rounding; an equal row has 0.
@@ -456,8 +456,8 @@ fn golden_full_kl() {
         let d: Vec<f32> = (d / temperature).cast(FloatDType::F32).into_data().try_into_vec().unwrap();
         for (row, expected) in rows("d_logits").iter().enumerate() {
             // A gradient is p times (log-ratio − divergence), and both terms are of about this size.
-            let least = floats(&golden["full_kl"])[row].max(0.1);
-            near(&format!("d logits of row {row}"), &d[row * v..(row + 1) * v], expected, least);
+            let min = floats(&golden["full_kl"])[row].max(0.1);
+            near(&format!("d logits of row {row}"), &d[row * v..(row + 1) * v], expected, min);
         }
     }
 }

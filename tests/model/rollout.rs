@@ -228,7 +228,7 @@ fn progress_ends_with_everything() {
     let model = model();
     let prompt: &[u32] = &[1, 2, 3];
     let stream = |prompt: usize, sample: usize| Stream::new(7, "rollout", &[prompt as u64, sample as u64]);
-    let seen = std::sync::Mutex::new(Vec::new());
+    let penalized = std::sync::Mutex::new(Vec::new());
     let request = GenerationRequest {
         prompts: &[prompt; 3],
         n: 2,
@@ -238,13 +238,13 @@ fn progress_ends_with_everything() {
         rules: None,
         stream: &stream,
         finished: None,
-        progress: Some(&|done| seen.lock().unwrap().push(done)),
+        progress: Some(&|done| penalized.lock().unwrap().push(done)),
     };
     let responses = NativeEngine { max_num_seqs: 4, ..ENGINE }.generate(&model, &request).unwrap();
-    let seen = seen.into_inner().unwrap();
-    assert!(seen.windows(2).all(|w| w[0].tokens < w[1].tokens && w[0].finished <= w[1].finished));
+    let penalized = penalized.into_inner().unwrap();
+    assert!(penalized.windows(2).all(|w| w[0].tokens < w[1].tokens && w[0].finished <= w[1].finished));
     let tokens = responses.iter().map(|r| r.ids.len()).sum();
-    assert_eq!(seen.last(), Some(&GenerationProgress { finished: 6, total: 6, tokens }));
+    assert_eq!(penalized.last(), Some(&GenerationProgress { finished: 6, total: 6, tokens }));
 }
 
 /// The log-probabilities that vLLM reports for each token it may draw, from scripts/goldens/golden_rollout_log_probs.py; tokens
@@ -291,7 +291,7 @@ fn golden_log_probs_of_generation() {
                 allowed: rules.allowed.as_deref(),
                 forbidden: &forbidden,
                 biases: &rules.biases,
-                seen: history.seen(),
+                penalized: history.penalized(),
             };
             let mut found = vec![false; logits.len()];
             for draw in 0..2000 {

@@ -24,7 +24,7 @@ fn reference(logits: &[f32], sampling: &Sampling, changes: LogitChanges) -> (Vec
     let own = softmax(&x);
     changes.forbidden.iter().for_each(|&token| x[token as usize] = f64::NEG_INFINITY);
     changes.biases.iter().for_each(|&(token, bias)| x[token as usize] += f64::from(bias));
-    for &PenalizedToken { token, count } in changes.seen {
+    for &PenalizedToken { token, count } in changes.penalized {
         let (logit, repetition) = (&mut x[token as usize], f64::from(sampling.repetition_penalty));
         *logit = if *logit > 0.0 { *logit / repetition } else { *logit * repetition };
         *logit -= f64::from(sampling.frequency_penalty) * f64::from(count);
@@ -87,12 +87,12 @@ fn extreme_values_draw_what_they_stand_for() {
     // More than a block, and not a multiple of the kernels' block size.
     for (vocab, spread, offset) in [(3, 4.0, 0.0), (1029, 14.0, 0.0), (1029, 14.0, -3e4), (1029, 1e-3, 1.0)] {
         let logits: Vec<f32> = (0..vocab).map(|i| (offset + spread * (uniform(i) - 0.5)) as f32).collect();
-        let seen = [PenalizedToken { token: 0, count: 3 }, PenalizedToken { token: 2, count: 0 }];
-        let forbidding = LogitChanges { forbidden: &[1], seen: &seen, ..LogitChanges::default() };
-        let biased = LogitChanges { biases: &[(1, 1e4), (2, -1e30)], seen: &seen, ..LogitChanges::default() };
+        let penalized = [PenalizedToken { token: 0, count: 3 }, PenalizedToken { token: 2, count: 0 }];
+        let forbidding = LogitChanges { forbidden: &[1], penalized: &penalized, ..LogitChanges::default() };
+        let biased = LogitChanges { biases: &[(1, 1e4), (2, -1e30)], penalized: &penalized, ..LogitChanges::default() };
         for (sampling, changes) in all.iter().flat_map(|s| [LogitChanges::default(), forbidding, biased].map(|c| (s, c))) {
             let (kept, own, p) = reference(&logits, sampling, changes);
-            let least = kept.iter().map(|(token, _)| p[*token]).fold(f64::INFINITY, f64::min);
+            let min = kept.iter().map(|(token, _)| p[*token]).fold(f64::INFINITY, f64::min);
             for draw in 0..8 {
                 let (u, logprobs) = (uniform(1000 + draw), [Logprobs::Raw, Logprobs::Processed][draw as usize % 2]);
                 let sampling = Sampling { logprobs, ..*sampling };
@@ -105,7 +105,7 @@ fn extreme_values_draw_what_they_stand_for() {
                 // If f32 rounds several tokens to the same probability, a filter keeps more of them, or the first.
                 let filters = sampling.top_p < 1.0 || sampling.top_k > 0 || sampling.min_p > 0.0;
                 let Some(place) = place.filter(|_| !filters || sampling.temperature < 1e4) else {
-                    assert!(p[drawn.token as usize] >= least * (1.0 - 1e-6), "it may not be drawn: {named}");
+                    assert!(p[drawn.token as usize] >= min * (1.0 - 1e-6), "it may not be drawn: {named}");
                     continue;
                 };
                 // Top-p keeps the tokens in the order of their probabilities, as far as f32 separates them.
@@ -119,7 +119,7 @@ fn extreme_values_draw_what_they_stand_for() {
                 };
                 let greedy = sampling.temperature <= 0.0;
                 assert!(greedy || (before - 1e-3..before + share + 1e-3).contains(&u), "its share begins at {before}: {named}");
-                // log_prob is at temperature 1 for greedy sampling, and -inf for values outside f32.
+                // For greedy sampling, log_prob is computed at temperature 1; it is -inf for values outside f32.
                 let (got, expected) = (f64::from(drawn.log_prob), own[drawn.token as usize]);
                 let is_near = (got - expected).abs() <= 1e-4 * expected.abs().max(1.0);
                 assert!(is_near || (got <= -1e30 && expected <= -1e30), "log-probability {expected}: {named}");

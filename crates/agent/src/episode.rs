@@ -57,7 +57,7 @@ pub struct Episode {
 }
 
 impl Episode {
-    /// Returns the number of turns as verl counts them: the messages after the prompt, plus one for the prompt.
+    /// Returns the number of turns as counted in verl: the messages after the prompt, plus one for the prompt.
     pub fn num_turns(&self) -> usize {
         self.assistant_turns + self.user_turns + 1
     }

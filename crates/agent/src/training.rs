@@ -43,7 +43,7 @@ pub(super) fn failure(end: EndReason, extra: &Map<String, Value>) -> Option<Rewa
         _ => RewardFailure::Exception,
     };
     let message = match fault {
-        None => "its loop says no more".to_owned(),
+        None => "its loop gave no reason".to_owned(),
         Some(Value::String(message)) => message.clone(),
         Some(fault) => fault["message"].as_str().map_or_else(|| fault.to_string(), str::to_owned),
     };
@@ -123,11 +123,11 @@ mod tests {
         assert_eq!(ended(EndReason::Answer, Value::Null, None), None);
         assert_eq!(ended(EndReason::Done, Value::Null, Some(0.5)), Some(Ok(0.5)));
         assert_eq!(ended(EndReason::Failed, json!("lost"), Some(0.0)), failure(RewardFailure::Exception, "lost"));
-        assert_eq!(ended(EndReason::Failed, Value::Null, None), failure(RewardFailure::Exception, "its loop says no more"));
+        assert_eq!(ended(EndReason::Failed, Value::Null, None), failure(RewardFailure::Exception, "its loop gave no reason"));
         let died = json!({"trouble": "died", "message": "env.py: killed"});
         assert_eq!(ended(EndReason::Failed, died, None), failure(RewardFailure::Crash, "env.py: killed"));
         assert_eq!(ended(EndReason::Timeout, json!("60 s"), None), failure(RewardFailure::Timeout, "60 s"));
-        // Only tools took too long: the conversation is scored up to there.
+        // Only tools exceeded the time limit: the conversation so far is scored.
         assert_eq!(ended(EndReason::Timeout, Value::Null, None), None);
     }
 }

@@ -3,7 +3,7 @@
 //! The weights come from the counts of the *whole mini-batch* and are computed before its first micro-batch. After that the
 //! loss is a plain sum: cutting the mini-batch in any way, into micro-batches or over ranks, gives the same loss and gradient.
 //! (verl's older workers normalise per micro-batch, so the weight of a token depends on its neighbours there. The results
-//! here are those of verl 0.9, which hands `agg_loss` the counts of the mini-batch, and of TRL's means over responses.)
+//! here equal the results of verl 0.9, which hands `agg_loss` the counts of the mini-batch, and of TRL's means over responses.)
 
 use super::sequences;
 

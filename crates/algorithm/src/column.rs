@@ -48,7 +48,7 @@ pub(super) fn masked_sum(values: Tensor<1>, mask: &Tensor<1>) -> f64 {
     host(values * mask.clone()).into_iter().map(f64::from).sum()
 }
 
-/// Differentiable sums over the tokens of sequences, and the reverse: one value per sequence, copied to each of its tokens.
+/// Differentiable sums over the tokens of sequences, and the inverse: one value per sequence, copied to each of its tokens.
 pub(super) struct Segments {
     /// The sequence of each token, `[tokens]`.
     index: Tensor<1, Int>,

@@ -1,8 +1,8 @@
 //! The algorithms of reinforcement learning as pure functions on columns of values: no model, no choice of device, no file.
 //!
-//! Everything works on *ragged columns*: one `f32` per response token that exists, all sequences one after another, cut by
-//! `offsets` (`offsets[i]..offsets[i + 1]` is sequence `i`; there is one more offset than sequences). `mask` is 1 on tokens
-//! that the policy wrote and 0 on tokens that a tool wrote into the response. Nothing is padded.
+//! Everything works on *ragged columns*: one `f32` per response token, all sequences one after another, cut by `offsets`
+//! (`offsets[i]..offsets[i + 1]` is sequence `i`; the number of offsets is one more than the number of sequences). `mask` is 1 on
+//! tokens that the policy wrote and 0 on tokens that a tool wrote into the response. Nothing is padded.
 //!
 //! Reading order, which is also the order of one training step:
 //! 1. [`reward_shaping`]: length penalties, normalisation and clipping of scores ([`reward_shaping::SHAPINGS`]);

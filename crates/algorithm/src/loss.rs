@@ -158,8 +158,8 @@ impl PolicyObjective {
     }
 }
 
-/// Returns 1 for the tokens whose entropy is at least the (1 − share)-quantile over the trained tokens, else 0. The quantile is
-/// interpolated linearly in f32, as in `torch.quantile`, so that a token at the quantile is not lost to rounding.
+/// Returns 1 for the tokens whose entropy is at least the (1 − share)-quantile over the trained tokens, otherwise 0. The quantile
+/// is interpolated linearly in f32, as in `torch.quantile`, so that a token at the quantile is not lost to rounding.
 fn top_entropy(x: &MiniBatch, share: f64) -> Vec<f32> {
     let mut sorted: Vec<f32> = x.entropy.iter().zip(x.mask).filter(|&(_, &m)| m != 0.0).map(|(&h, _)| h).collect();
     if sorted.is_empty() {

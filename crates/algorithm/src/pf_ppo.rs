@@ -12,7 +12,7 @@ pub struct Reweighting {
     /// The documentation of the entry, in the format of [`Estimator::doc`](super::advantage::Estimator::doc).
     pub doc: &'static str,
     /// Returns the weight of a score in a batch, given the lowest and the highest score of the batch.
-    weight: fn(score: f64, least: f64, greatest: f64, power: f64) -> f64,
+    weight: fn(score: f64, min: f64, greatest: f64, power: f64) -> f64,
 }
 
 /// Every method that `algorithm.pf_ppo.reweight_method` can name.
@@ -33,7 +33,7 @@ pub static REWEIGHTINGS: &[Reweighting] = &[
               Paper: Shen and Zhang 2024, Policy filtration in RLHF, arXiv:2409.06957.\n\
               verl: compute_pf_ppo_reweight_data.\n\
               When: scores in between are not to be trusted.",
-        weight: |score, least, greatest, _| f64::from(u8::from(score == greatest || score == least)),
+        weight: |score, min, greatest, _| f64::from(u8::from(score == greatest || score == min)),
     },
     Reweighting {
         name: "max_random",
@@ -61,10 +61,10 @@ impl Reweighting {
     /// are equal. `power` is `algorithm.pf_ppo.weight_pow`, at least 0.
     pub fn weights(&self, scores: &[Option<f64>], power: f64) -> Vec<f64> {
         let given = || scores.iter().copied().flatten();
-        let least = given().fold(f64::INFINITY, f64::min);
+        let min = given().fold(f64::INFINITY, f64::min);
         let greatest = given().fold(f64::NEG_INFINITY, f64::max);
         let of_none = if given().next().is_none() { EPSILON } else { 0.0 };
-        let weight = |score: f64| (self.weight)(score, least, greatest, power) + EPSILON;
+        let weight = |score: f64| (self.weight)(score, min, greatest, power) + EPSILON;
         scores.iter().map(|score| score.map_or(of_none, weight)).collect()
     }
 }

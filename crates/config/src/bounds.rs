@@ -10,7 +10,7 @@ pub(crate) fn find(settings: &Node, written: &Node) -> Vec<Problem> {
     written.keys().iter().filter_map(|key| check(key, settings.get(key)?, written.get(key)?)).collect()
 }
 
-/// Returns the problem of one setting with this default, if it has one.
+/// Returns the problem of a setting with this default; `None` without a problem.
 fn check(key: &str, node: &Node, default: &Node) -> Option<Problem> {
     if matches!(default.value, Value::Map(_)) {
         return None;
@@ -88,7 +88,7 @@ fn numbers(range: &Range) -> String {
     }
 }
 
-/// Describes a range, and says that its numbers are finite.
+/// Describes a range, including that its numbers are finite.
 fn finite_numbers(range: &Range) -> String {
     match *range {
         Range { min: Some(min), below: None, max: None, .. } => format!("a finite number of {min} or above"),

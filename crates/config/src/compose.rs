@@ -20,7 +20,7 @@ pub fn defaults(name: &str) -> Result<Tree, ConfigError> {
 /// If Hydra would fail too: a missing file, an override that cannot be applied, or an interpolation without a value.
 pub fn compose_untyped(request: &Request) -> Result<Tree, ConfigError> {
     let written = compose(request, PpoConfig::DEFAULT_NAME, &LIBRARY, &Plain)?;
-    let (root, problems) = interpolation::resolve_given(&written.root);
+    let (root, problems) = interpolation::resolve_present(&written.root);
     let problems: Vec<Problem> = written.problems.into_iter().chain(problems).collect();
     remember_secrets("", &root);
     if problems.is_empty() { Ok(Tree { root, written: None }) } else { Err(ConfigError { problems }) }

@@ -67,7 +67,7 @@ fn default_and_meaning(node: &Node) -> (String, String) {
     (default.trim().to_string(), Comment::of(node).text)
 }
 
-/// Returns the comment above the key of the mapping, or else the comment at the head of the file with its values.
+/// Returns the comment above the key of the mapping, or the comment at the head of the file with its values.
 pub(crate) fn meaning_of_mapping(name: &str, node: &Node) -> String {
     let Value::Map(entries) = &node.value else { return String::new() };
     let own = entries.iter().rev().find(|(_, node)| !is_mapping(node));

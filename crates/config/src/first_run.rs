@@ -69,7 +69,7 @@ pub(crate) fn recipe(kind: Kind, request: &Request, defaults: &Node) -> Result<O
     Ok(source.map(|(_, source)| Inserted { above: kind.default_file(), source }))
 }
 
-/// Returns the line that says which recipe runs.
+/// Returns the line that names the recipe of the run.
 pub(crate) fn note(kind: Kind) -> Option<String> {
     let first = FirstRun::of(kind)?;
     let [model, rows] = first.required();

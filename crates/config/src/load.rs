@@ -19,7 +19,7 @@ pub struct Loaded<T> {
     pub ignored: Vec<Ignored>,
     /// Keys that were written under an old name of verl.
     pub renamed: Vec<Renamed>,
-    /// The line that says which recipe runs, if the user names neither a model nor data.
+    /// The line that names the recipe of the run, if the user names neither a model nor data.
     pub first_run: Option<String>,
     /// The written number of processes.
     pub(super) processes: Processes,
@@ -30,7 +30,7 @@ impl<T> Loaded<T> {
     /// as ignored; with several ranks they are checked.
     ///
     /// # Errors
-    /// If there are several ranks, and the keys give another number.
+    /// If there are several ranks, and the keys require a different number.
     pub fn started_as(mut self, processes: usize) -> Result<Self, ConfigError> {
         if processes > 1 {
             self.processes.check(processes)?;

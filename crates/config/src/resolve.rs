@@ -16,7 +16,7 @@ pub struct ResolvedConfig {
     pub tree: Tree,
     pub ignored: Vec<Ignored>,
     pub renamed: Vec<Renamed>,
-    /// The line that says which recipe runs, if the user names neither a model nor data.
+    /// The line that names the recipe of the run, if the user names neither a model nor data.
     pub first_run: Option<String>,
     /// The written number of processes.
     pub(super) processes: Processes,

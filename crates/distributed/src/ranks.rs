@@ -65,7 +65,7 @@ impl Ranks {
         self.rank() == 0
     }
 
-    /// Returns true if there is no other rank.
+    /// Returns true if this is the only rank.
     pub fn is_alone(&self) -> bool {
         self.size() == 1
     }
@@ -94,7 +94,7 @@ impl Ranks {
     }
 
     /// Returns the slices whose gradients this rank computes.
-    pub fn own_slices(&self) -> Range<usize> {
+    pub fn local_slices(&self) -> Range<usize> {
         leaves_of(self.rank(), self.size(), self.slices().count)
     }
 

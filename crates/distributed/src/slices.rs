@@ -39,9 +39,9 @@ impl Slices {
         together.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
         let mut slices = vec![(0, Vec::new()); self.count];
         for (size, rows) in together {
-            let least = slices.iter_mut().min_by_key(|(size, _): &&mut (usize, Vec<usize>)| *size).expect("at least one slice");
-            least.0 += size;
-            least.1.extend(rows);
+            let min = slices.iter_mut().min_by_key(|(size, _): &&mut (usize, Vec<usize>)| *size).expect("at least one slice");
+            min.0 += size;
+            min.1.extend(rows);
         }
         slices.iter_mut().for_each(|(_, rows)| rows.sort_unstable());
         slices.into_iter().map(|(_, rows)| rows).collect()

@@ -90,7 +90,7 @@ impl<T: Add> Sum<T> {
     ///
     /// # Panics
     /// If leaves are missing.
-    pub fn whole(self) -> T {
+    pub fn total(self) -> T {
         let mut values = self.into_values();
         assert_eq!(values.len(), 1, "the tree is whole");
         values.swap_remove(0)
@@ -113,7 +113,7 @@ pub fn nodes_of(run: Range<usize>, leaves: usize) -> Vec<Subtree> {
 pub fn join<T: Add>(nodes: &[Subtree], values: impl Iterator<Item = T>, leaves: usize) -> T {
     let mut sum = Sum::new(leaves);
     nodes.iter().zip(values).for_each(|(&node, value)| sum.push(node, value));
-    sum.whole()
+    sum.total()
 }
 
 #[cfg(test)]
@@ -131,7 +131,7 @@ mod tests {
                 };
                 let mut sum = Sum::new(leaves);
                 (0..leaves).for_each(|index| sum.push_leaf(index, leaf(index)));
-                let alone = sum.whole().map(|sum| sum[0].to_bits());
+                let alone = sum.total().map(|sum| sum[0].to_bits());
                 for ranks in 1..=leaves + 3 {
                     let (mut nodes, mut values) = (Vec::new(), Vec::new());
                     for rank in 0..ranks {

@@ -50,7 +50,7 @@ pub struct PushResult {
     pub sent: usize,
     /// Size of the large files that were sent.
     pub bytes: u64,
-    /// True if the push kept the repository's README, because somebody else wrote it.
+    /// True if the push kept the repository's README, because a user wrote it.
     pub kept_card: bool,
 }
 

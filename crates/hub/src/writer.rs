@@ -162,7 +162,7 @@ impl HubWriter {
                 "check the name, and the branch of --revision",
             ),
             409 | 412 => HubError::permanent(
-                format!("somebody else is changing `{repo}` at {endpoint}{message}"),
+                format!("another client is changing `{repo}` at {endpoint}{message}"),
                 "push again: contents that arrived are not sent twice",
             ),
             413 => HubError::permanent(

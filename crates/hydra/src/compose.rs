@@ -22,7 +22,7 @@ pub struct ComposedTree {
     pub ignored: Vec<Ignored>,
 }
 
-/// Finds the file that the request names, or else the one called `default_name`, composes it and applies the overrides in order.
+/// Finds the file that the request names, or the file `default_name`, composes it and applies the overrides in order.
 ///
 /// # Errors
 /// If there is nothing to compose. All other problems are in the result.

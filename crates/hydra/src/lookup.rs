@@ -35,7 +35,7 @@ pub struct Inserted {
     pub source: Arc<YamlSource>,
 }
 
-/// Finds the requested file, or else the file `default_name`, and the search path of its included files.
+/// Finds the requested file, or the file `default_name`, and the search path of its included files.
 ///
 /// # Errors
 /// If the file does not exist or cannot be read.
@@ -44,7 +44,7 @@ pub fn primary(
     default_name: &str,
     library: &'static Library,
 ) -> Result<(Arc<YamlSource>, SearchPath), Problem> {
-    let wanted = request.config.as_deref().or(request.config_name.as_deref()).unwrap_or(default_name);
+    let requested = request.config.as_deref().or(request.config_name.as_deref()).unwrap_or(default_name);
     let folders: Vec<PathBuf> = request.config_path.iter().chain(&request.config_dirs).cloned().collect();
     let usual = library.usual_folders.iter().map(PathBuf::from);
     let here = std::iter::once(PathBuf::new());
@@ -58,18 +58,18 @@ pub fn primary(
         SearchPath { folders, primary, built_in_groups: false, recipes: None, pack: None, library, inserted: None }
     };
     for pack in &library.packs {
-        if let Some(name) = wanted.strip_prefix(pack.name.as_str())
+        if let Some(name) = requested.strip_prefix(pack.name.as_str())
             && let Some(source) = pack.file(name)
         {
             return Ok((source, SearchPath { pack: Some(pack), ..search(vec![], name) }));
         }
     }
-    if let Some(source) = wanted.strip_prefix(BUILT_IN).and_then(|name| library.file(name)) {
-        return Ok((source, search(vec![], wanted.trim_start_matches(BUILT_IN))));
+    if let Some(source) = requested.strip_prefix(BUILT_IN).and_then(|name| library.file(name)) {
+        return Ok((source, search(vec![], requested.trim_start_matches(BUILT_IN))));
     }
-    let name = without_extension(wanted);
+    let name = without_extension(requested);
     let mut candidates: Vec<(&PathBuf, PathBuf)> = vec![];
-    for (place, path) in places.iter().flat_map(|place| spellings(place, wanted).into_iter().map(move |path| (place, path))) {
+    for (place, path) in places.iter().flat_map(|place| spellings(place, requested).into_iter().map(move |path| (place, path))) {
         // An absolute path is the same in every folder, so it is listed once.
         if candidates.iter().all(|(_, known)| *known != path) {
             candidates.push((place, path));
@@ -105,7 +105,7 @@ pub fn primary(
     let built_in = format!("{}, {} such as {}{default_name}", own.join(", "), stand_in.pattern, stand_in.files);
     let looked = format!("looked for {}, and the built-in files ({built_in})", tried.join(", "));
     let help = suggestion.map_or(looked.clone(), |suggestion| format!("{suggestion}\n{looked}"));
-    Err(Problem::new("", format!("there is no configuration `{wanted}`")).help(help))
+    Err(Problem::new("", format!("there is no configuration `{requested}`")).help(help))
 }
 
 impl SearchPath {

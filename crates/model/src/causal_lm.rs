@@ -105,7 +105,7 @@ impl CausalLm {
         if hf.is_untied() && config.head == HeadKind::Language {
             tracing::warn!(
                 "{}: config.json says tie_word_embeddings: true, but the files hold a head `{}` that differs from the embedding: they are \
-                 not tied, as in transformers 5, and saved files say so",
+                 not tied, as in transformers 5, and saved files record it",
                 folder.display(),
                 config.naming.place("lm_head.weight").name
             );

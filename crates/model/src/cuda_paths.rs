@@ -1,8 +1,8 @@
 //! Finds the files with which CubeCL compiles CUDA kernels, also in packages of pip and conda.
 //!
-//! CubeCL reads `CUDA_PATH`; without it, it looks into a few toolkit folders. It loads the C++ compiler, libnvrtc, by name. Packages of pip
-//! and conda environments are in none of these places. [`set_cuda_path`] and `load_libraries` look there, and [`missing`] says what to
-//! install.
+//! CubeCL reads `CUDA_PATH`; without it, it looks into a few toolkit folders. It loads the C++ compiler, libnvrtc, by name.
+//! Packages of pip and conda environments are in none of these places. [`set_cuda_path`] and `load_libraries` look there, and
+//! [`missing`] names the packages to install.
 #![cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the search is tested without the feature"))]
 
 use std::ffi::{CString, c_char, c_int, c_void};
@@ -225,8 +225,8 @@ fn libraries(group: &[PathBuf]) -> Vec<PathBuf> {
     folders.flat_map(|folder| children(&folder)).filter(|file| starts(file, "libnvrtc.so.1")).collect()
 }
 
-/// Returns a group's toolkit: one of its folders if that is complete, else a folder in `cache` with links to the files of all of them.
-/// `None` if the group lacks a file.
+/// Returns a group's toolkit: one of its folders if it is complete, otherwise a folder in `cache` with links to the files of all
+/// of them. `None` if the group lacks a file.
 pub(crate) fn toolkit(compiler: Compiler, group: &[PathBuf], cache: &Path) -> Option<PathBuf> {
     if let Some(root) = group.iter().find(|root| compiler.first_missing(root).is_none()) {
         return Some(root.clone());

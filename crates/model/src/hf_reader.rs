@@ -180,7 +180,7 @@ impl<'a> HfReader<'a> {
         })
     }
 
-    /// Refuses a switch that changes the computation, unless it has the one supported value.
+    /// Refuses a switch that changes the computation, unless it has the supported value.
     pub fn only(&self, key: &str, supported: Value) -> Result<()> {
         match self.get(key) {
             None => Ok(()),

@@ -7,7 +7,7 @@ use burn_cubecl::cubecl::server::Handle;
 
 use super::config::DecoderConfig;
 use super::ops::{
-    AttentionScoring, BLOCK, CacheRows, CacheView, KeptTables, cast, copy_rows, decode_attention, write_keys_and_values,
+    AttentionScoring, BLOCK, CacheRows, CacheView, SentTables, cast, copy_rows, decode_attention, write_keys_and_values,
 };
 #[cfg(feature = "gpu")]
 use super::ops::{block_tables::Tables, fused};
@@ -44,7 +44,7 @@ pub struct KvCache {
     holders: Vec<u32>,
     free: Vec<usize>,
     /// The block tables that the device holds.
-    tables: KeptTables,
+    tables: SentTables,
 }
 
 impl KvCache {
@@ -52,7 +52,7 @@ impl KvCache {
     pub fn new(config: &DecoderConfig, dtype: FloatDType, device: &Device) -> Self {
         let (layers, width) = (config.num_hidden_layers, config.num_key_value_heads * config.head_dim);
         let empty = Empty { layers, width, dtype, device: device.clone() };
-        Self { layers: Vec::new(), empty, holders: Vec::new(), free: Vec::new(), tables: KeptTables::default() }
+        Self { layers: Vec::new(), empty, holders: Vec::new(), free: Vec::new(), tables: SentTables::default() }
     }
 
     /// Writes a step's new keys and values [rows, kv heads · d] and attends with q [rows, heads, d] -> [rows, heads, d].
@@ -178,10 +178,10 @@ impl KvCache {
         block
     }
 
-    /// Adds at least `least` blocks and at least a quarter of the present number, so that growing is rare and wastes little.
+    /// Adds at least `min` blocks and at least a quarter of the present number, so that growing is rare and wastes little.
     /// Tensors grow one after another, so that only one of them exists twice at a time.
-    fn grow(&mut self, least: usize) {
-        let more = least.max(self.blocks() / 4).max(64);
+    fn grow(&mut self, min: usize) {
+        let more = min.max(self.blocks() / 4).max(64);
         let rows = || self.empty.rows(more * BLOCK);
         if self.layers.is_empty() {
             self.layers = (0..self.empty.layers).map(|_| (rows(), rows())).collect();

@@ -193,7 +193,7 @@ impl DecoderConfig {
     }
 
     /// Logits that the CPU keeps for a loss that reads each token separately.
-    pub fn kept_logits(&self, widest: LargestBatch) -> ElementCount {
+    pub fn stored_logits(&self, widest: LargestBatch) -> ElementCount {
         (head::kept(widest.predicted, self.vocab_size) * self.vocab_size) as ElementCount
     }
 

@@ -5,7 +5,7 @@ use burn::tensor::{FloatDType, Tensor};
 
 use super::config::{DecoderConfig, NormKind};
 use super::low_precision_weights::LowPrecisionWeights;
-use super::ops::{cast, fused, layer_norm, linear, linear_frozen, linear_kept, linear_rows, rms_norm};
+use super::ops::{cast, fused, layer_norm, linear, linear_cached, linear_frozen, linear_rows, rms_norm};
 
 #[derive(Module, Debug)]
 pub struct Linear {
@@ -54,7 +54,7 @@ impl Pass<'_> {
     }
 
     pub fn linear(&self, x: Tensor<2>, layer: &Linear) -> Tensor<2> {
-        let bias = layer.bias.as_ref().map(|bias| match self.kept(bias, &x).filter(|_| !bias.val().is_require_grad()) {
+        let bias = layer.bias.as_ref().map(|bias| match self.shared_copy(bias, &x).filter(|_| !bias.val().is_require_grad()) {
             Some(bias) => bias,
             None => self.down(bias.val()),
         });
@@ -75,21 +75,21 @@ impl Pass<'_> {
 
     /// Multiplies x [n, in] by a matrix [out, in], with this bias -> [n, out].
     fn by(&self, x: Tensor<2>, matrix: &Param<Tensor<2>>, bias: Option<Tensor<1>>) -> Tensor<2> {
-        let (kept, matrix) = (self.kept(matrix, &x), matrix.val());
-        match (self.independent_rows, matrix.is_require_grad(), kept) {
-            (false, true, Some(kept)) => linear_kept(x, matrix, kept, bias),
+        let (shared_copy, matrix) = (self.shared_copy(matrix, &x), matrix.val());
+        match (self.independent_rows, matrix.is_require_grad(), shared_copy) {
+            (false, true, Some(shared_copy)) => linear_cached(x, matrix, shared_copy, bias),
             (false, true, None) => linear(x, self.down(matrix), bias),
-            (is_alone, _, kept) => {
-                let matrix = kept.unwrap_or_else(|| self.down(matrix));
+            (is_alone, _, shared_copy) => {
+                let matrix = shared_copy.unwrap_or_else(|| self.down(matrix));
                 if is_alone { linear_rows(x, matrix, bias) } else { linear_frozen(x, matrix, bias) }
             }
         }
     }
 
     /// The copy of a parameter that passes share, without gradients, for a matmul with x.
-    fn kept<const D: usize>(&self, parameter: &Param<Tensor<D>>, x: &Tensor<2>) -> Option<Tensor<D>> {
-        let kept = self.low_precision?.get(parameter, self.dtype);
-        Some(if x.is_autodiff() { Tensor::from_inner(kept) } else { kept })
+    fn shared_copy<const D: usize>(&self, parameter: &Param<Tensor<D>>, x: &Tensor<2>) -> Option<Tensor<D>> {
+        let shared_copy = self.low_precision?.get(parameter, self.dtype);
+        Some(if x.is_autodiff() { Tensor::from_inner(shared_copy) } else { shared_copy })
     }
 
     /// Normalises over the last dimension, in f32.

@@ -146,7 +146,7 @@ impl RopeConfig {
     }
 }
 
-/// The object `rope_parameters` or `rope_scaling`, if there is one.
+/// The object `rope_parameters` or `rope_scaling`, if config.json has it.
 struct Nested<'a>(Option<&'a Map<String, Value>>);
 
 impl<'a> Nested<'a> {

@@ -39,9 +39,9 @@ pub enum ComparisonTarget<'a> {
     /// Another model on the same device. If one of the two has more rows of the vocabulary (padding), both ignore the additional
     /// rows.
     Model(&'a CausalLm, Divergence),
-    /// The top-k tokens of a teacher for every sampled token, in the order of the sequences. Log-probabilities below `least` are
-    /// raised to `least`.
-    TopK { teacher: &'a TopK, least: Option<f32> },
+    /// The top-k tokens of a teacher for every sampled token, in the order of the sequences. Log-probabilities below `min` are
+    /// raised to `min`.
+    TopK { teacher: &'a TopK, min: Option<f32> },
     /// The uniform distribution u over the vocabulary, by the cross-entropy −Σ u·log π.
     Uniform,
 }
@@ -439,7 +439,7 @@ impl<'a> PreparedComparison<'a> {
         match comparison {
             None => nothing,
             Some(ComparisonTarget::Uniform) => Self { uniform: true, ..nothing },
-            Some(ComparisonTarget::TopK { teacher, least }) => Self { top_k: Some((teacher, least)), ..nothing },
+            Some(ComparisonTarget::TopK { teacher, min }) => Self { top_k: Some((teacher, min)), ..nothing },
             Some(ComparisonTarget::Model(model, divergence)) => {
                 let vocabulary = vocabulary.min(model.vocabulary());
                 let head = model.predicting(layout, temperature).within(vocabulary);
@@ -450,7 +450,7 @@ impl<'a> PreparedComparison<'a> {
 
     fn compared(&self) -> Option<Compared<'_>> {
         let head = self.head.as_ref().map(|(head, divergence)| Compared::Head(head.view(), *divergence));
-        let top_k = self.top_k.map(|(teacher, least)| Compared::TopK { teacher, least });
+        let top_k = self.top_k.map(|(teacher, min)| Compared::TopK { teacher, min });
         head.or(top_k).or(self.uniform.then_some(Compared::Uniform))
     }
 }

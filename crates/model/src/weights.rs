@@ -179,9 +179,9 @@ impl WeightFiles {
             let name = name_in_files(&tensors, &place.name, parameter)
                 .with_context(|| format!("{origin}: tensor `{}` is missing", place.name))?;
             used.insert(name);
-            let (view, wanted) = (&tensors[name], place.shape(shape));
-            if view.shape() != wanted {
-                bail!("{origin}: tensor `{name}` is {:?}, config.json makes it {wanted:?}", view.shape());
+            let (view, expected) = (&tensors[name], place.shape(shape));
+            if view.shape() != expected {
+                bail!("{origin}: tensor `{name}` is {:?}, config.json makes it {expected:?}", view.shape());
             }
             let values = finite_f32(view).with_context(|| format!("{origin}: tensor `{name}`"))?;
             Ok(place.from_file(values, shape, config))

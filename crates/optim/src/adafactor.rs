@@ -93,10 +93,10 @@ impl Rule for Adafactor {
         slots
     }
 
-    fn update(&self, at: Step, TrainedParam { parameter, weight: w, gradient: g, state: kept }: TrainedParam) -> UpdatedParam {
+    fn update(&self, at: Step, TrainedParam { parameter, weight: w, gradient: g, state: previous }: TrainedParam) -> UpdatedParam {
         let (device, beta2) = (w.device(), self.beta2(at.number));
-        let mut old: Vec<Tensor<1>> = match kept {
-            Some(kept) => kept.into_iter().map(|stored| stored.numbers(&device)).collect(),
+        let mut old: Vec<Tensor<1>> = match previous {
+            Some(previous) => previous.into_iter().map(|stored| stored.numbers(&device)).collect(),
             None => self.slots(parameter).iter().map(|slot| Tensor::zeros([slot.size], &device)).collect(),
         };
         let first = self.beta1.and_then(|beta1| Some((beta1 as f32, (1.0 - beta1) as f32, old.pop()?)));

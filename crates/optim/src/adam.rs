@@ -28,8 +28,8 @@ impl Rule for Adam {
         true
     }
 
-    fn update(&self, at: Step, TrainedParam { weight: w, gradient: g, state: kept, .. }: TrainedParam) -> UpdatedParam {
-        let [m, v] = tensors(kept, &w.device(), || [w.zeros_like(), w.zeros_like()]);
+    fn update(&self, at: Step, TrainedParam { weight: w, gradient: g, state: previous, .. }: TrainedParam) -> UpdatedParam {
+        let [m, v] = tensors(previous, &w.device(), || [w.zeros_like(), w.zeros_like()]);
         let decay = self.0.weight_decay;
         let config = AdamWConfig { weight_decay: 0.0, ..self.0 };
         // Without a decay, the gradient is scaled in the update's own pass.

@@ -66,8 +66,8 @@ impl Rule for AdamW {
         true
     }
 
-    fn update(&self, at: Step, TrainedParam { weight: w, gradient: g, state: kept, .. }: TrainedParam) -> UpdatedParam {
-        let [m, v] = tensors(kept, &w.device(), || [w.zeros_like(), w.zeros_like()]);
+    fn update(&self, at: Step, TrainedParam { weight: w, gradient: g, state: previous, .. }: TrainedParam) -> UpdatedParam {
+        let [m, v] = tensors(previous, &w.device(), || [w.zeros_like(), w.zeros_like()]);
         let (w, m, v) = step(w, m, v, g, constants(&self.0, at.lr, at.number, at.grad_scale));
         (w, state([m, v]))
     }
@@ -104,7 +104,7 @@ pub(super) fn constants(c: &AdamWConfig, lr: f64, step: u64, grad_scale: f64) ->
 /// Makes one update of weights and moments.
 pub(super) fn step(w: Tensor<1>, m: Tensor<1>, v: Tensor<1>, g: Tensor<1>, s: AdamwStep) -> (Tensor<1>, Tensor<1>, Tensor<1>) {
     if let Some(g) = flex_f32(&g) {
-        let [mut w, mut m, mut v] = [w, m, v].map(whole);
+        let [mut w, mut m, mut v] = [w, m, v].map(owned_flex);
         let rows = w.storage_mut::<f32>().par_chunks_mut(GRAIN).zip(m.storage_mut::<f32>().par_chunks_mut(GRAIN));
         rows.zip(v.storage_mut::<f32>().par_chunks_mut(GRAIN))
             .zip(f32s(&g).par_chunks(GRAIN))
@@ -128,7 +128,7 @@ pub(super) fn step(w: Tensor<1>, m: Tensor<1>, v: Tensor<1>, g: Tensor<1>, s: Ad
 const GRAIN: usize = 64 * 1024;
 
 /// Converts the tensor to a flex buffer that is not shared.
-fn whole(t: Tensor<1>) -> FlexTensor {
+fn owned_flex(t: Tensor<1>) -> FlexTensor {
     burnish_model::ops::own(t.try_into_primitive::<burn::backend::Flex>().expect("parameters and gradients share a device"))
 }
 

@@ -27,7 +27,7 @@ pub(super) const ADAMW_8BIT: OptimizerKind = OptimizerKind {
 /// Values that share a scale.
 const BLOCK: usize = 256;
 /// Smallest size of a parameter with 8-bit moments.
-const LEAST: usize = 4096;
+const MIN_SIZE: usize = 4096;
 
 struct AdamW8bit(AdamW);
 
@@ -40,7 +40,7 @@ impl Rule for AdamW8bit {
         let size = parameter.size();
         let blocks = size.div_ceil(BLOCK);
         match size {
-            ..LEAST => self.0.slots(parameter),
+            ..MIN_SIZE => self.0.slots(parameter),
             _ => vec![
                 Slot::u8("state1", size),
                 Slot::f32("absmax1", blocks).for_each(BLOCK),
@@ -55,16 +55,16 @@ impl Rule for AdamW8bit {
     }
 
     fn update(&self, at: Step, trained: TrainedParam) -> UpdatedParam {
-        if trained.parameter.size() < LEAST {
+        if trained.parameter.size() < MIN_SIZE {
             return self.0.update(at, trained);
         }
-        let TrainedParam { weight: w, gradient: g, state: kept, .. } = trained;
+        let TrainedParam { weight: w, gradient: g, state: previous, .. } = trained;
         // Size of a piece, if several ranks share the parameter; pieces are cut between blocks.
         let size = w.dims()[0];
         let constants = constants(&self.0.0, at.lr, at.number, at.grad_scale);
         let (device, mut weights, gradients) = (w.device(), to_host(w), to_host(g));
-        let mut kept = kept.unwrap_or_default().into_iter();
-        let mut moment = || Moment::from_state(kept.next(), kept.next(), size);
+        let mut previous = previous.unwrap_or_default().into_iter();
+        let mut moment = || Moment::from_state(previous.next(), previous.next(), size);
         let (mut first, mut second) = (moment(), moment());
         let blocks = weights.par_chunks_mut(BLOCK).zip(gradients.par_chunks(BLOCK)).zip(first.blocks()).zip(second.blocks());
         blocks.for_each(|(((w, g), m), v)| update_block(w, g, m, v, constants));

@@ -55,12 +55,12 @@ impl Learner {
 
     /// Returns the reply of a rank other than 0 to a request of [`save`](Self::save).
     pub fn state_part(&self, part: &StatePart) -> Vec<f32> {
-        self.optimizer.own_numbers(&part.parameter, &part.kind)
+        self.optimizer.local_elements(&part.parameter, &part.kind)
     }
 
     /// Returns the bytes of the optimizer's state that this rank stores.
     #[cfg(test)]
     pub(super) fn optimizer_bytes(&self) -> usize {
-        self.optimizer.kept_bytes()
+        self.optimizer.stored_bytes()
     }
 }

@@ -24,7 +24,7 @@ impl GradientSum {
         mut work: impl FnMut(&[usize], &mut Gradients) -> T,
     ) -> (Self, Vec<T>) {
         let mut sum = Sum::new(slices.len());
-        let own = ranks.own_slices().map(|index| {
+        let own = ranks.local_slices().map(|index| {
             let mut gradients = Gradients::default();
             let found = work(&slices[index], &mut gradients);
             ranks.beat();

@@ -41,7 +41,7 @@ pub struct Update {
     pub grad_norm: f64,
     /// False if the gradient was not finite: the weights and the state are unchanged, as in verl.
     pub applied: bool,
-    /// First parameter whose gradient is not finite, if there is one.
+    /// First parameter whose gradient is not finite, if any.
     pub nonfinite: Option<String>,
 }
 
@@ -117,7 +117,7 @@ impl Learner {
             return self.update_together(gradients, lr);
         }
         let is_cut = gradients.slices > 1;
-        let gradients = gradients.sum.whole().0;
+        let gradients = gradients.sum.total().0;
         // With several slices, one rank sums the norm in the same order as several ranks.
         let update =
             if is_cut { Update::from_squares(gradients.squares_on_cpu()) } else { Update::from_squares(gradients.squares()) };

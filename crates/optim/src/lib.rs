@@ -59,7 +59,7 @@ pub static ABSENT: &[(&str, &str)] = &[
     ("PagedAdamW", "states are in the memory of one process, and nothing is paged: use `AdamW`"),
 ];
 
-/// Returns the optimizer with this name or alias, if there is one.
+/// Returns the optimizer with this name or alias, if any.
 pub fn find(name: &str) -> Option<&'static OptimizerKind> {
     OPTIMIZERS.iter().find(|o| o.name == name || o.aliases.contains(&name))
 }

@@ -17,7 +17,7 @@ pub(super) const MUON: OptimizerKind = OptimizerKind {
           Source: Jordan et al. 2024, kellerjordan.github.io/posts/muon; Liu et al. 2025, arXiv:2502.16982.\n\
           verl: torch.optim.Muon.\n\
           OpenRLHF: muon, whose Adam learning rate is adamw_lr.\n\
-          Deviation: the iteration runs in float32, torch's in bfloat16. The matrices are those of the files, as in torch: GPT-2 and GPT-NeoX \
+          Deviation: the iteration runs in float32, torch's in bfloat16. The matrices have the shapes of the files, as in torch: GPT-2 and GPT-NeoX \
           store q, k and v as one, and GPT-2 stores [in, out].\n\
           When: pre-training has used it, or AdamW is slow to learn; match_rms_adamw takes the learning rate of AdamW.",
     reads: &["betas", "eps", "weight_decay"],
@@ -41,7 +41,7 @@ pub(super) const MUON: OptimizerKind = OptimizerKind {
 };
 
 /// Smallest norm that a matrix is divided by.
-const LEAST_NORM: f32 = 1e-7;
+const MIN_NORM: f32 = 1e-7;
 
 struct Muon {
     momentum: f64,
@@ -104,9 +104,9 @@ impl Rule for Muon {
             let at = Step { lr: at.lr * self.adamw_share, ..at };
             return self.adamw.update(at, trained);
         };
-        let TrainedParam { weight: w, gradient: g, state: kept, .. } = trained;
+        let TrainedParam { weight: w, gradient: g, state: previous, .. } = trained;
         let g = g * at.grad_scale as f32;
-        let [mean] = tensors(kept, &w.device(), || [w.zeros_like()]);
+        let [mean] = tensors(previous, &w.device(), || [w.zeros_like()]);
         let mean = mean.clone() + (g.clone() - mean) * (1.0 - self.momentum) as f32;
         let direction = match self.nesterov {
             true => g.clone() + (mean.clone() - g) * self.momentum as f32,
@@ -122,9 +122,9 @@ impl Rule for Muon {
 /// Brings the singular values of a matrix near 1, by the quintic iteration of Newton and Schulz.
 fn orthogonal(matrix: Tensor<2>, [a, b, c]: [f64; 3], steps: usize) -> Tensor<2> {
     let [rows, columns] = matrix.dims();
-    // For a wide matrix, its matmul with its own transpose is the smaller one.
+    // For a wide matrix, the matmul of the matrix with its transpose is the smaller one.
     let mut x = if rows > columns { matrix.transpose() } else { matrix };
-    let norm = x.clone().square().sum().sqrt().clamp_min(LEAST_NORM).reshape([1, 1]);
+    let norm = x.clone().square().sum().sqrt().clamp_min(MIN_NORM).reshape([1, 1]);
     x = x / norm;
     for _ in 0..steps {
         let gram = x.clone().matmul(x.clone().transpose());

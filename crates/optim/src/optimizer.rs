@@ -113,7 +113,7 @@ impl Optimizer {
 
     /// Returns the bytes of the state that this rank stores so far.
     #[cfg(test)]
-    pub(super) fn kept_bytes(&self) -> usize {
+    pub(super) fn stored_bytes(&self) -> usize {
         let kept = self.state.values().flat_map(|kept| kept.slots.iter().zip(&kept.state));
         kept.map(|(slot, stored)| slot.bytes_of(stored.count())).sum()
     }
@@ -209,7 +209,7 @@ impl Optimizer {
     }
 
     /// Returns this rank's elements of a parameter's state tensor; empty if the rank stores none.
-    pub(super) fn own_numbers(&self, parameter: &str, kind: &str) -> Vec<f32> {
+    pub(super) fn local_elements(&self, parameter: &str, kind: &str) -> Vec<f32> {
         let kept = self.state.get(parameter);
         let stored = kept.and_then(|kept| kept.state.get(kept.slots.iter().position(|slot| slot.kind == kind)?));
         stored.map_or_else(Vec::new, StoredTensor::values)
@@ -247,8 +247,8 @@ impl Optimizer {
                 if saved.count() != slot.size {
                     bail!("optimizer state: `{key}` has {} elements instead of {}", saved.count(), slot.size);
                 }
-                let own_numbers = slot.range_of(&own, parameter.size());
-                let values = saved.numbers(own_numbers).with_context(|| format!("optimizer state: `{key}`"))?;
+                let local_elements = slot.range_of(&own, parameter.size());
+                let values = saved.numbers(local_elements).with_context(|| format!("optimizer state: `{key}`"))?;
                 if let Some(number) = values.iter().find(|number| !slot.may_hold(**number)) {
                     bail!(
                         "optimizer state: `{key}` holds {number}, which no update produces: remove `optimizer` from \

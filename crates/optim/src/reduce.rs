@@ -88,7 +88,7 @@ struct Exchange {
     slices: usize,
     /// Nodes of the tree that each rank is left with, rank after rank.
     nodes: Vec<Subtree>,
-    /// For each rank, each of its nodes and each parameter: true if there is a gradient.
+    /// For each rank, each of its nodes and each parameter: true if the gradient exists.
     present: Vec<Vec<Vec<bool>>>,
 }
 
@@ -196,10 +196,10 @@ mod tests {
     fn sums_do_not_depend_on_ranks_and_rounds() {
         let mut sum = tree::Sum::new(SLICES);
         (0..SLICES).for_each(|slice| sum.push_leaf(slice, Slice(gradients(slice))));
-        let whole = sum.whole().0;
-        let squares: Vec<u64> = whole.squares_on_cpu().map(|(_, squares)| squares.to_bits()).collect();
+        let total = sum.total().0;
+        let squares: Vec<u64> = total.squares_on_cpu().map(|(_, squares)| squares.to_bits()).collect();
         let bits = |values: Vec<f32>| values.into_iter().map(f32::to_bits).collect::<Vec<_>>();
-        let expected: Vec<Vec<u32>> = whole.0.into_values().map(|gradient| bits(to_host(gradient))).collect();
+        let expected: Vec<Vec<u32>> = total.0.into_values().map(|gradient| bits(to_host(gradient))).collect();
         for (size, at_a_time) in [(1, 2), (2, 1), (3, 1), (3, 2), (3, 100), (4, 3), (7, 2)] {
             let run = |group| {
                 let ranks = Ranks::new(group);

@@ -45,8 +45,8 @@ impl OptimizerSettings {
             Some(name) => bail!("unknown option `{name}`: known are {}", names.join(", ")),
             None => {}
         }
-        let given = |row: &OptimizerOption| self.options.get(row.name).filter(|value| !value.is_null()).cloned();
-        let options = known.iter().map(|row| (row.name.to_owned(), given(row).unwrap_or_else(|| row.default_value()))).collect();
+        let option = |row: &OptimizerOption| self.options.get(row.name).filter(|value| !value.is_null()).cloned();
+        let options = known.iter().map(|row| (row.name.to_owned(), option(row).unwrap_or_else(|| row.default_value()))).collect();
         Ok(Self { options, ..self.clone() })
     }
 

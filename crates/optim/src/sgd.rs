@@ -46,17 +46,17 @@ impl Rule for Sgd {
         true
     }
 
-    fn update(&self, at: Step, TrainedParam { weight: w, gradient: g, state: kept, .. }: TrainedParam) -> UpdatedParam {
+    fn update(&self, at: Step, TrainedParam { weight: w, gradient: g, state: previous, .. }: TrainedParam) -> UpdatedParam {
         let (lr, momentum) = (at.lr as f32, self.momentum as f32);
         let g = g * at.grad_scale as f32;
         let g = if self.weight_decay == 0.0 { g } else { g + w.clone() * self.weight_decay as f32 };
         if self.momentum == 0.0 {
             return (w - g * lr, vec![]);
         }
-        let sum = match kept {
+        let sum = match previous {
             None => g.clone(),
-            kept => {
-                let [sum] = tensors(kept, &w.device(), || [w.zeros_like()]);
+            previous => {
+                let [sum] = tensors(previous, &w.device(), || [w.zeros_like()]);
                 sum * momentum + g.clone() * (1.0 - self.dampening) as f32
             }
         };

@@ -18,7 +18,7 @@ pub(crate) const GRAIN: usize = burnish_model::gradients::PART;
 pub(crate) struct Shards {
     /// In the order of names.
     pub parameters: Vec<Sharded>,
-    /// Tensors that stand for several parameters, or for one that is transposed.
+    /// Tensors that contain several parameters, or a transposed parameter.
     pub file_tensors: FileTensors,
 }
 

@@ -99,7 +99,7 @@ def run_definitions(tree, path, contents):
             try:
                 exec(code, contents)
             except Exception:
-                pass  # It needs a value that only the program computes; a function that reads the constant says so.
+                pass  # It needs a value that only the program computes; a function that reads the constant reports it.
 
 
 def run_program_imports(statement, path, contents, used):

@@ -1,9 +1,9 @@
 //! Reads the folders of runs: the status of each run, and all of it as one page that needs no network (`trainer report`).
 //!
 //! Reading order: [`folder`] finds runs, [`record`] determines a run's status, [`compare`] the settings in which runs differ;
-//! [`series`] and `samples` read the files of a run, [`disk`] adds up their sizes.
-//! [`headline`] names the metrics that say most, and [`markdown`] shows them in a comment.
-//! [`gather`] puts them into the page's JSON, [`page`] builds the page, and [`watch`] serves it while the run is active.
+//! [`series`] and `samples` read the files of a run, [`disk`] adds up their sizes. [`headline`] names the most important metrics,
+//! and [`markdown`] shows them in a comment. [`gather`] puts them into the page's JSON, [`page`] builds the page, and [`watch`]
+//! serves it while the run is active.
 
 pub mod compare;
 pub mod disk;

@@ -44,7 +44,7 @@ pub struct RecordedRun {
     /// Time when the run was last seen alive, in seconds since 1970.
     pub touched: Option<f64>,
     /// Time when its last phase began, in seconds since 1970.
-    last_seen: Option<f64>,
+    phase_began: Option<f64>,
     /// Problems with files that could not be read.
     pub problems: Vec<String>,
 }
@@ -55,7 +55,7 @@ impl RecordedRun {
         let damaged = problem.is_some() && state.is_none();
         let mut problems: Vec<String> = problem.into_iter().collect();
         let phase = Phase::read(dir);
-        let last_seen = phase.as_ref().map(|at| at.time);
+        let phase_began = phase.as_ref().map(|at| at.time);
         let metrics = metrics(dir, info.as_ref());
         // A run creates this file before anything else.
         if let Err(error) = fs::metadata(&metrics) {
@@ -73,7 +73,7 @@ impl RecordedRun {
             RunStatus::Running | RunStatus::Killed | RunStatus::Unknown => phase.map(|at| at.phase),
             _ => info.as_ref().and_then(|info| info.phase.clone()),
         };
-        Self { dir: dir.to_owned(), info, status, phase, metrics, checkpoints, touched, last_seen, problems }
+        Self { dir: dir.to_owned(), info, status, phase, metrics, checkpoints, touched, phase_began, problems }
     }
 
     /// Returns the name of the experiment, or of the folder.
@@ -132,7 +132,7 @@ impl RecordedRun {
         let info = self.info.as_ref().filter(|_| self.started().is_some())?;
         let until = match self.status {
             RunStatus::Running => unix_time(),
-            _ => info.ended.or(self.last_seen).or(self.touched)?,
+            _ => info.ended.or(self.phase_began).or(self.touched)?,
         };
         Some(info.worked(until))
     }

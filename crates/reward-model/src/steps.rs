@@ -33,7 +33,7 @@ pub struct StepScoringOptions {
     pub separator: String,
     /// Token at which a language model judges a step; `None` for a token classifier, which judges at the separator.
     pub placeholder: Option<String>,
-    /// Tokens whose logits a language model is judged by, the better one first.
+    /// The tokens by whose logits a language model judges a step, the better one first.
     pub reward_tokens: Vec<String>,
     /// Name of a `StepScore`.
     pub score: String,
@@ -142,9 +142,9 @@ impl StepScorer {
                 let steps: Vec<String> = steps.iter().map(|step| format!("{step}{placeholder}")).collect();
                 let ids = tokenizer.encode(&format!("{prompt}{}", steps.join(&self.separator)))?;
                 let places: Vec<usize> = (0..ids.len()).filter(|&at| ids[at] == *id).collect();
-                let (found, wanted) = (places.len(), steps.len());
-                ensure!(found >= wanted, "the placeholder {placeholder:?} is not a separate token after a step");
-                Ok((ids, places[found - wanted..].to_vec()))
+                let (found, count) = (places.len(), steps.len());
+                ensure!(found >= count, "the placeholder {placeholder:?} is not a separate token after a step");
+                Ok((ids, places[found - count..].to_vec()))
             }
         }
     }

@@ -28,8 +28,8 @@ pub trait Conversation: Sync {
     /// Returns further values for reward functions, by name.
     fn extra(&self) -> &Map<String, Value>;
 
-    /// Returns the score that the conversation gave itself, or why it cannot be scored. `None` if reward functions have to score
-    /// it.
+    /// Returns the score that the conversation returned, or the reason why it cannot be scored. `None` if reward functions have
+    /// to score it.
     fn verdict(&self) -> Option<Result<f64, RewardError>>;
 }
 

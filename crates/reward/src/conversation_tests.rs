@@ -9,7 +9,7 @@ use super::conversation::tests::TestConversation;
 use super::reward_error::RewardError;
 use super::{BatchJudge, Conversation, OnError, PendingScores, Reward, Rewards, Runs, Score, ScoreInput};
 
-/// A judge that gives every response the size of its batch.
+/// A judge that scores every response with the size of its batch.
 struct Counts(Arc<AtomicUsize>);
 
 impl BatchJudge for Counts {

@@ -61,8 +61,8 @@ impl Function {
             let missing = || format!("the reward function \"{}\" needs a number: write +{}=NUMBER", self.name, key());
             let value = value.with_context(missing)?;
             match setting.takes {
-                Takes::Count(least) if value.fract() != 0.0 || value < f64::from(least) => {
-                    bail!("{} must be an integer of at least {least}, not {value}", key())
+                Takes::Count(min) if value.fract() != 0.0 || value < f64::from(min) => {
+                    bail!("{} must be an integer of at least {min}, not {value}", key())
                 }
                 Takes::Flag if ![0.0, 1.0].contains(&value) => bail!("{} must be true or false, not {value}", key()),
                 _ => {}

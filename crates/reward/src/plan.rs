@@ -25,8 +25,8 @@ pub struct RewardOptions {
     pub own: Vec<Reward>,
     pub services: Services,
     pub on_error: OnError,
-    /// True if the scorer of the data source also runs just to report `acc`. It does so if there is such a scorer and no function
-    /// has reported `acc`. That shows the accuracy behind the scores of a reward model.
+    /// True if the scorer of the data source also runs just to report `acc`. It does so if the scorer exists and no function has
+    /// reported `acc`. That shows the accuracy behind the scores of a reward model.
     pub reports_accuracy: bool,
 }
 

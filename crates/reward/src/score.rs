@@ -89,7 +89,7 @@ impl ResponseScore {
         }
     }
 
-    /// Returns the logged value with this name, if there is one.
+    /// Returns the logged value with this name, if any.
     pub fn extra(&self, name: &str) -> Option<f64> {
         self.extras.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
     }

@@ -21,7 +21,7 @@ pub struct ScoreInput<'a> {
     pub raw: &'a str,
     /// Tokens of the response; `None` if it was read from a file.
     pub token_ids: Option<&'a [u32]>,
-    /// Score of the reward model, if there is one.
+    /// Score of the reward model, if the run has one.
     pub model_score: Option<f32>,
     pub ground_truth: &'a Value,
     pub extra_info: &'a Value,
@@ -140,7 +140,7 @@ pub trait BatchJudge: Send + Sync {
 pub struct Scorer {
     pub name: &'static str,
     pub doc: &'static str,
-    /// Names of the data sources. A name that ends in `*` stands for all names that begin with the part before it.
+    /// Names of the data sources. A name that ends in `*` matches all names that begin with the part before it.
     pub data_sources: &'static [&'static str],
     /// Services that the scorer uses.
     pub needs: &'static [RewardService],

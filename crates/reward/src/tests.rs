@@ -120,7 +120,11 @@ fn a_failure_is_what_the_policy_says() {
         function("failing", 1.0, |input| if input.solution == "bad" { bail!("out of order") } else { Ok(Score::new(2.0)) });
     let inputs = ["good", "bad", "bad", "good"].map(|solution| ScoreInput { solution, ..Default::default() });
     let pending = Rewards::from_functions(vec![failing]).begin_all(&inputs, 1).unwrap();
-    assert_eq!(pending.iter().map(PendingScores::failed).collect::<Vec<_>>(), [false, true], "nobody is asked behind a failure");
+    assert_eq!(
+        pending.iter().map(PendingScores::failed).collect::<Vec<_>>(),
+        [false, true],
+        "no function is called after a failure"
+    );
     let (abstained, failures) = reply(OnError::Abstain);
     assert_eq!((abstained.unwrap(), failures), (vec![Some(7.0), Some(1.0), Some(1.0)], 2));
     let (valued, _) = reply(OnError::Value(-1.0));

@@ -5,7 +5,7 @@
 pub struct TokenRules {
     /// The only tokens that may be drawn, each once; `None` allows all.
     pub allowed: Option<Vec<u32>>,
-    /// Sequences whose last token may not be drawn if the response ends with the others. No sequence is empty.
+    /// Sequences whose last token is forbidden if the response ends with the other tokens. No sequence is empty.
     pub bad_words: Vec<Vec<u32>>,
     /// Tokens and the values that are added to their logits.
     pub biases: Vec<(u32, f32)>,

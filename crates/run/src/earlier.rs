@@ -21,7 +21,7 @@ pub struct EarlierRun {
 }
 
 impl EarlierRun {
-    /// Reads the record in this folder, if there is one.
+    /// Reads the record in this folder, if any.
     pub fn read(dir: &Path) -> Option<Self> {
         let found = RunInfo::read_damaged(dir);
         let info = found.info?;

@@ -176,7 +176,7 @@ impl RunInfo {
     /// Reads the record of the run in this folder.
     ///
     /// # Errors
-    /// If there is no record, or it is damaged.
+    /// If the record is missing or damaged.
     pub fn read(dir: &Path) -> Result<Self> {
         read_json(&dir.join(INFO))
     }

@@ -63,14 +63,14 @@ pub(super) struct RetryPolicy {
     /// Longest wait at the end of the run while no row is delivered; shorter after a stop request ([`Ending`]).
     pub finish: Duration,
     /// Longest total wait at the end of the run, if rows are being delivered.
-    pub whole: Duration,
+    pub total: Duration,
 }
 
 pub(super) const RETRY_POLICY: RetryPolicy = RetryPolicy {
     first_pause: Duration::from_secs(1),
     longest_pause: Duration::from_secs(30),
     finish: Duration::from_secs(30),
-    whole: Duration::from_secs(600),
+    total: Duration::from_secs(600),
 };
 
 #[derive(Default)]
@@ -189,7 +189,7 @@ impl Outbox {
         let mut reported = Instant::now();
         let (mut moved, mut before) = (reported, usize::MAX);
         let mut state = loop {
-            let left = ending.left(policy.whole).min(policy.finish.saturating_sub(moved.elapsed()));
+            let left = ending.left(policy.total).min(policy.finish.saturating_sub(moved.elapsed()));
             let state = self.shared.wait(left.min(POLL), |state| state.done);
             let waiting = state.rows.len() + state.under_way;
             if state.done || left.is_zero() {

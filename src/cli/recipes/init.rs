@@ -51,7 +51,7 @@ pub(crate) fn run(args: &InitArgs) -> Result<(), CliError> {
         return Err(CliError::setup(anyhow!("{} exists already: {way}, or --output FILE names another file", path.display())));
     }
     let (text, command) = match STARTERS.iter().find(|starter| starter.name == args.name) {
-        Some(starter) => own(starter, args)?,
+        Some(starter) => from_starter(starter, args)?,
         None => copied(args)?,
     };
     write_atomic(&path, text.as_bytes()).map_err(CliError::run)?;
@@ -72,11 +72,11 @@ fn copied(args: &InitArgs) -> Result<(String, String), CliError> {
     let command = head(text, "Command").unwrap_or_default();
     let behind = command.split_whitespace().skip_while(|word| *word != "trainer").nth(1);
     let subcommand = behind.filter(|word| !word.starts_with('-')).unwrap_or_default();
-    Ok((with_whole_names(name, text), subcommand.to_owned()))
+    Ok((with_full_names(name, text), subcommand.to_owned()))
 }
 
 /// Returns the text of a recipe that includes its neighbours by their whole names: a copy has no neighbours.
-fn with_whole_names(name: &str, text: &str) -> String {
+fn with_full_names(name: &str, text: &str) -> String {
     let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
     let is_neighbour = |included: &&str| find(&format!("{folder}/{included}")).is_ok();
     let line = |line: &str| match line.strip_prefix("  - ").filter(is_neighbour) {
@@ -87,7 +87,7 @@ fn with_whole_names(name: &str, text: &str) -> String {
 }
 
 /// Writes a recipe for the user's model and rows.
-fn own(starter: &Starter, args: &InitArgs) -> Result<(String, String), CliError> {
+fn from_starter(starter: &Starter, args: &InitArgs) -> Result<(String, String), CliError> {
     let (Some(model), Some(data)) = (&args.model, &args.data) else {
         return Err(CliError::setup(anyhow!(
             "give the model and the rows: trainer init {} --model MODEL --data FILE",

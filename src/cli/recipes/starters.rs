@@ -13,7 +13,7 @@ pub(super) struct Starter {
 
 pub(super) type Setting = (&'static str, &'static str, &'static str);
 
-/// Rows of a step in the settings below; a file with fewer rows gives one step per epoch.
+/// Rows of a step in the settings below; a file with fewer rows has one step per epoch.
 pub(super) const RL_BATCH: usize = 64;
 pub(super) const STAGE_BATCH: usize = 32;
 

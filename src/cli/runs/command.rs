@@ -38,7 +38,7 @@ pub(crate) fn run(command: RunsCommand) -> Result<(), CliError> {
         RunsCommand::Ls(args) => ls::run(&args),
         RunsCommand::Show(args) => {
             let dir = resolve(&args.run).map_err(CliError::setup)?;
-            if args.json.json { print_rows([RunRow::read(&dir).whole_object()]) } else { print(&show(&dir)) }
+            if args.json.json { print_rows([RunRow::read(&dir).full_object()]) } else { print(&show(&dir)) }
         }
         RunsCommand::Diff(args) => diff::run(&args),
         RunsCommand::Rm(args) => delete::run(&args),

@@ -40,7 +40,7 @@ pub(super) fn run(args: &LsArgs) -> Result<(), CliError> {
     };
     let mut runs: Vec<RunRow> = find(&folders).into_iter().map(|dir| RunRow::read(&dir)).collect();
     let found = runs.len();
-    runs.retain(|run| is_wanted(args, run));
+    runs.retain(|run| is_selected(args, run));
     runs.sort_by(|a, b| b.began().total_cmp(&a.began()));
     if runs.is_empty() {
         let names: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
@@ -56,7 +56,7 @@ pub(super) fn run(args: &LsArgs) -> Result<(), CliError> {
     }
 }
 
-fn is_wanted(args: &LsArgs, run: &RunRow) -> bool {
+fn is_selected(args: &LsArgs, run: &RunRow) -> bool {
     let info = run.record.info.as_ref();
     let settings = || info.into_iter().flat_map(|info| &info.config).map(|set| format!("{}={}", set.key, shown(&set.value)));
     let texts = |text: &str| {

@@ -52,7 +52,7 @@ impl RunRow {
     }
 
     /// Returns the row of `runs show --json`, which also has the checkpoints and the metrics of the last step.
-    pub(super) fn whole_object(&self) -> Value {
+    pub(super) fn full_object(&self) -> Value {
         let mut object = self.object();
         let checkpoint = |found: &CheckpointEntry| json!({"dir": found.dir, "step": found.step, "bytes": found.bytes});
         object["checkpoints"] = self.record.checkpoints.iter().map(checkpoint).collect();

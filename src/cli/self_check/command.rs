@@ -53,9 +53,9 @@ const CHECKS: &[Check] = &[
 /// # Errors
 /// If a check finds a problem.
 pub(crate) fn run(args: &SelfCheckArgs) -> Result<(), CliError> {
-    let wanted = CHECKS.iter().filter(|check| !args.skip.iter().any(|name| name == check.name));
+    let selected = CHECKS.iter().filter(|check| !args.skip.iter().any(|name| name == check.name));
     let mut problems = vec![];
-    for check in wanted {
+    for check in selected {
         let begun = Instant::now();
         let finding = (check.run)(args);
         match args.json.json {

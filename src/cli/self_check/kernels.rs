@@ -58,7 +58,7 @@ pub(super) fn check(operations: &[Operation], goldens: &str) -> Finding {
 
 type Goldens = BTreeMap<String, BTreeMap<String, Vec<f64>>>;
 
-/// Compares an operation with its stored result. The error says which part differs by how much.
+/// Compares an operation with its stored result. The error names the part that differs, and the difference.
 fn compare(operation: &Operation, goldens: &Goldens) -> Result<(), String> {
     let name = operation.name;
     let compared = || -> Result<()> {

@@ -13,8 +13,8 @@ use burnish_model::devices::{DeviceInfo, in_words_of, list};
 use burnish_util::machine::{amount, memory};
 
 /// Memory and disk below which even small runs fail.
-const LEAST_MEMORY: u128 = 512 << 20;
-const LEAST_DISK: u128 = 1 << 30;
+const MIN_MEMORY: u128 = 512 << 20;
+const MIN_DISK: u128 = 1 << 30;
 
 pub(super) fn threads() -> Finding {
     judge_threads(rayon::current_num_threads(), available_parallelism().map_or(1, usize::from))
@@ -36,8 +36,8 @@ pub(super) fn memory_limit() -> Finding {
 fn judge_memory(bytes: Option<u128>) -> Finding {
     match bytes {
         None => Finding::ok("unknown on this system"),
-        Some(bytes) if bytes < LEAST_MEMORY => {
-            let advice = format!("runs need at least {}: look at ulimit -v and the container's limit", amount(LEAST_MEMORY));
+        Some(bytes) if bytes < MIN_MEMORY => {
+            let advice = format!("runs need at least {}: look at ulimit -v and the container's limit", amount(MIN_MEMORY));
             Finding::problem(format!("{} for this process", amount(bytes)), advice)
         }
         Some(bytes) => Finding::ok(format!("{} for this process, swap included", amount(bytes))),
@@ -59,7 +59,7 @@ fn judge_disk(there: &Path, free: Option<u128>, written: Result<()>) -> Finding 
     }
     match free {
         None => Finding::ok(format!("{place} can be written")),
-        Some(bytes) if bytes < LEAST_DISK => Finding::problem(
+        Some(bytes) if bytes < MIN_DISK => Finding::problem(
             format!("{place} has {} free", amount(bytes)),
             format!("checkpoints may not fit; {elsewhere}, or save none with trainer.save_freq=null"),
         ),

@@ -1,5 +1,5 @@
-//! `trainer self-check`: shows in seconds if this machine computes right numbers and has what runs need. A report of a bug asks for
-//! its output.
+//! `trainer self-check`: shows in seconds if this machine computes right numbers and has what runs need. Reports of defects
+//! should contain its output.
 
 mod command;
 mod determinism;

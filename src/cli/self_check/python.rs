@@ -1,4 +1,4 @@
-//! Python for rewards: a worker starts as in a run, and says which interpreter it is.
+//! Python for rewards: a worker starts as in a run, and reports its interpreter.
 
 use std::time::Duration;
 

@@ -48,11 +48,11 @@ impl Agents {
             ENVIRONMENT => Box::new(DeferredLoop::new(record(&[]), self.environment(prompt.clone(), request_id)?)),
             TEXT_ENVIRONMENT => self.text_environment(prompt)?,
             SERVER => self.server_agent(prompt, request_id)?,
-            own if self.own_loops().iter().any(|one| one.name == own) => {
+            own if self.custom_loops().iter().any(|one| one.name == own) => {
                 self.own(prompt, record(&prompt.ids), request_id, sampling)?
             }
             other => {
-                let all = AGENT_LOOPS.into_iter().chain(self.own_loops().iter().map(|own| own.name.as_str()));
+                let all = AGENT_LOOPS.into_iter().chain(self.custom_loops().iter().map(|own| own.name.as_str()));
                 bail!("agent_name is {other:?}, which is not a loop; the loops are {}", all.collect::<Vec<_>>().join(", "))
             }
         })
@@ -176,8 +176,9 @@ impl Agents {
     /// Begins a conversation with an environment, whose reset returns text to append to the last message.
     fn environment(&self, prompt: Arc<Prompt>, request_id: &str) -> Result<Begin> {
         let parts = self.parts()?;
-        let host = self.host.as_ref().with_context(|| format!("{}.agent.environment.path names no environment", self.group))?;
-        let offered = host.offers().environments.first().context("the file of the environment offers none")?.clone();
+        let host =
+            self.host.as_ref().with_context(|| format!("{}.agent.environment.path does not name an environment", self.group))?;
+        let offered = host.offers().environments.first().context("the file does not contain an environment")?.clone();
         let (session, timeout) = (host.session(), self.limits.call_timeout);
         let row = RowTools { request_id: request_id.to_owned(), ..RowTools::default() };
         let tools = PythonTools::new(session.clone(), host.offers(), Some(&offered), row, timeout);
@@ -206,7 +207,7 @@ impl Agents {
             let messages = messages(&prompt);
             let escaper = chat.escaper.as_deref();
             let ids = match (&feedback, escaper) {
-                // Special tokens of the row stay special; those in the environment's text become text.
+                // Special tokens of the row stay special; special tokens in the environment's text become text.
                 (Some(feedback), Some(escaper)) => {
                     let own = escaper.escape_where(&messages, |_| false);
                     let text = tokenizer.apply_chat_template(
@@ -232,28 +233,29 @@ impl Agents {
     }
 
     /// Returns the user's agent loops.
-    pub(super) fn own_loops(&self) -> &[OfferedLoop] {
+    pub(super) fn custom_loops(&self) -> &[OfferedLoop] {
         self.host.as_ref().map_or(&[], |host| &host.offers().loops)
     }
 
     /// Begins a loop written by the user.
     fn own(&self, prompt: &Prompt, record: EpisodeRecord, request_id: &str, sampling: &Sampling) -> Result<Box<dyn AgentLoop>> {
-        let host = self.host.as_ref().with_context(|| format!("{}.agent.agent_loop_config_path names no loop", self.group))?;
+        let host =
+            self.host.as_ref().with_context(|| format!("{}.agent.agent_loop_config_path does not name a loop", self.group))?;
         let tokens = self.parts()?.tokens.clone();
         let row = LoopArguments {
             name: prompt.agent.clone(),
             sampling_params: params_from(sampling),
-            row: own_row(prompt),
+            row: verl_row(prompt),
             tokenizer: tokens.about()?,
             request_id: request_id.to_owned(),
         };
         let own = Box::new(PythonLoop::new(host.session(), row, self.limits.call_timeout));
-        let scores = self.own_loops().iter().any(|one| one.name == prompt.agent && one.scores);
+        let scores = self.custom_loops().iter().any(|one| one.name == prompt.agent && one.scores);
         Ok(Box::new(CustomLoop::new(record, &prompt.agent, own, tokens, *sampling).scores(scores)))
     }
 
     fn text_environment(&self, prompt: &Prompt) -> Result<Box<dyn AgentLoop>> {
-        let host = self.host.as_ref().with_context(|| format!("{}.agent.agent_func_path names no agent", self.group))?;
+        let host = self.host.as_ref().with_context(|| format!("{}.agent.agent_func_path does not name an agent", self.group))?;
         let params = Map::from_iter([("max_tokens".to_owned(), Value::from(self.limits.response_length))]);
         let environment = PythonTextEnvironment::new(host.session(), params, self.limits.call_timeout);
         let codec = Arc::new(self.parts()?.tokenizer.clone());
@@ -264,7 +266,7 @@ impl Agents {
 
     /// Begins a conversation led by a program through requests to the run's server.
     fn server_agent(&self, prompt: &Prompt, request_id: &str) -> Result<Box<dyn AgentLoop>> {
-        let server = self.server.as_ref().with_context(|| format!("{}.agent.server.path names no program", self.group))?;
+        let server = self.server.as_ref().with_context(|| format!("{}.agent.server.path does not name a program", self.group))?;
         let host = self.host.as_ref().context("the program of agent.server.path has no process")?;
         let (limits, scores) = (self.limits.clone(), self.program_scores);
         let program = PythonProgram::new(host.session(), prompt.columns.clone(), request_id.to_owned(), &limits);
@@ -276,7 +278,7 @@ impl Agents {
 }
 
 /// Returns the arguments of verl's `run`: the columns of a row, and the fields that verl's data set adds.
-fn own_row(prompt: &Prompt) -> Map<String, Value> {
+fn verl_row(prompt: &Prompt) -> Map<String, Value> {
     let mut row = prompt.columns.clone();
     row.remove(AGENT_NAME);
     let of_info =

@@ -15,7 +15,7 @@ impl Agents {
         parts.extend(named("tools", tools));
         parts.extend(named("users", self.users.iter().map(|user| user.name.as_str()).collect()));
         parts.extend(named("environment", environments.collect()));
-        parts.extend(named("loops", self.own_loops().iter().map(|own| own.name.as_str()).collect()));
+        parts.extend(named("loops", self.custom_loops().iter().map(|own| own.name.as_str()).collect()));
         parts.extend(offers.is_some_and(|offers| offers.program).then(|| "a program that asks the model itself".to_owned()));
         parts.join("; ")
     }

@@ -6,7 +6,7 @@ use burnish_config::schema::AgentKeys;
 
 /// Returns `sections` (`data`, `actor_rollout_ref` and others) with the additional names of verl's rollout; null without such
 /// loops.
-pub fn config_of_own_loops(keys: &AgentKeys, lengths: (usize, usize), sections: impl FnOnce() -> Value) -> Value {
+pub fn custom_loop_config(keys: &AgentKeys, lengths: (usize, usize), sections: impl FnOnce() -> Value) -> Value {
     if keys.agent.agent_loop_config_path.is_none() {
         return Value::Null;
     }

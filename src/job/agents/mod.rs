@@ -12,7 +12,7 @@ mod start;
 mod unused_options;
 
 pub use choices::choices;
-pub use loop_config::config_of_own_loops;
+pub use loop_config::custom_loop_config;
 pub use read::files_crc;
 pub use rows::check_single_turns;
 pub use start::{AgentSettings, Agents, EndpointSettings};

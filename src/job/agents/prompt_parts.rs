@@ -15,7 +15,7 @@ use burnish_data::{TemplateVariables, Tokenizer};
 use burnish_util::time::unix_time;
 
 /// Lower bound for the bytes per token of a text: whitespace and words unknown to a tokenizer can be long.
-const LEAST: usize = 32;
+const MIN_TOKEN_BYTES: usize = 32;
 /// Name of the model in the requests of programs.
 const MODEL_NAME: &str = "policy";
 
@@ -35,7 +35,7 @@ impl Agents {
         let format = format_of(&self.format, tokenizer).with_context(|| format!("{}.multi_turn.format", self.group))?;
         self.limits.max_model_len = Some(self.limits.max_model_len.unwrap_or(longest).min(longest));
         let escaper = if self.neutralise { Some(Arc::new(SpecialTokenEscaper::new(tokenizer)?)) } else { None };
-        self.limits.longest_token = tokenizer.longest_token().max(LEAST);
+        self.limits.longest_token = tokenizer.longest_token().max(MIN_TOKEN_BYTES);
         let tokens = TemplateTokenService {
             tokenizer: tokenizer.clone(),
             model_type: model_type.to_owned(),

@@ -11,7 +11,7 @@ use burnish_data::{AGENT_NAME, Prompt};
 use burnish_rollout::Sampling;
 
 /// Settings of tools that the user's loops read too.
-const TOOLS_OF_OWN_LOOPS: [&str; 2] = ["multi_turn.tool_config_path", "multi_turn.function_tool_path"];
+const TOOLS_OF_CUSTOM_LOOPS: [&str; 2] = ["multi_turn.tool_config_path", "multi_turn.function_tool_path"];
 
 /// Checks the rows of a run without agents, whose responses are single turns.
 ///
@@ -49,7 +49,7 @@ impl Agents {
             self.begin(prompt, "check", &Sampling::PLAIN).with_context(|| prompt.place())?;
             loops.insert(prompt.agent.as_str());
         }
-        let own: Vec<&str> = self.own_loops().iter().map(|own| own.name.as_str()).collect();
+        let own: Vec<&str> = self.custom_loops().iter().map(|own| own.name.as_str()).collect();
         let has_own = own.iter().any(|name| loops.contains(name));
         if !own.is_empty() && !has_own {
             bail!(
@@ -62,7 +62,7 @@ impl Agents {
         for (name, (settings, _)) in &self.read_by {
             // The user's loops get verl's tools of Python files, as in verl.
             let is_read =
-                |key: &str| loops.contains(name) || has_own && self.built_in.is_empty() && TOOLS_OF_OWN_LOOPS.contains(&key);
+                |key: &str| loops.contains(name) || has_own && self.built_in.is_empty() && TOOLS_OF_CUSTOM_LOOPS.contains(&key);
             let unread: Vec<&str> = settings.iter().copied().filter(|key| !is_read(key)).collect();
             if !unread.is_empty() {
                 bail!(
@@ -105,7 +105,7 @@ impl Agents {
             TEXT_ENVIRONMENT => true,
             SERVER => self.program_scores,
             ENVIRONMENT => self.environment_scores && rewards(),
-            own => self.own_loops().iter().any(|one| one.name == own && one.scores),
+            own => self.custom_loops().iter().any(|one| one.name == own && one.scores),
         }
     }
 }

@@ -43,7 +43,7 @@ pub struct AgentSettings<'a> {
     /// True if no reward function is named, so that the reward of an environment is the score.
     pub(crate) scores_by_rule: bool,
     /// Settings that the user's loops read; null without such loops.
-    pub config_of_own_loops: Value,
+    pub custom_loop_config: Value,
     pub endpoint: EndpointSettings,
 }
 
@@ -72,7 +72,7 @@ pub struct Agents {
     /// Sampling and template of replies to programs; `None` without a program.
     pub(super) endpoint: Option<EndpointSettings>,
     pub(super) interrupt: Interrupt,
-    /// By loop: the settings that give it something to call, and the settings that it needs at least one of.
+    /// By loop: the settings with its tools or users, and the settings of which it needs at least one.
     pub(super) read_by: BTreeMap<&'static str, (Vec<&'static str>, Vec<&'static str>)>,
     pub(super) prompt: Option<PromptParts>,
     /// Recorder of results, including the results of an earlier process.
@@ -129,7 +129,7 @@ impl Agents {
         };
         let (built_in, mut setup, users) = read(&keys, &servers)?;
         if let Some(setup) = &mut setup {
-            setup.loop_config = settings.config_of_own_loops.clone();
+            setup.loop_config = settings.custom_loop_config.clone();
         }
         let options = SessionOptions {
             python: process.python.to_string(),
@@ -207,7 +207,7 @@ impl Agents {
         self.recorder = Some(recorder);
     }
 
-    /// Returns the recorder of results, if there is one.
+    /// Returns the recorder of results, if the run has one.
     pub fn recorder(&self) -> Option<&Recorder> {
         self.recorder.as_ref()
     }

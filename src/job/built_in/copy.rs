@@ -61,11 +61,11 @@ fn write(folder: &BuiltInFolder, root: &Path) -> Result<bool> {
     let mut changed = BTreeSet::new();
     for (name, bytes) in folder.files {
         let path = root.join(folder.name).join(name);
-        if is_whole(&path, bytes) {
+        if is_complete(&path, bytes) {
             continue;
         }
         // Another process may write the same file now.
-        write_atomic(&path, bytes).or_else(|error| if is_whole(&path, bytes) { Ok(()) } else { Err(error) })?;
+        write_atomic(&path, bytes).or_else(|error| if is_complete(&path, bytes) { Ok(()) } else { Err(error) })?;
         changed.extend(path.parent().map(Path::to_owned));
     }
     // Files of killed processes do no harm.
@@ -74,7 +74,7 @@ fn write(folder: &BuiltInFolder, root: &Path) -> Result<bool> {
 }
 
 /// Returns true if a file holds these bytes.
-fn is_whole(path: &Path, bytes: &[u8]) -> bool {
+fn is_complete(path: &Path, bytes: &[u8]) -> bool {
     let has_size = fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() == bytes.len() as u64);
     has_size && fs::read(path).is_ok_and(|found| found == bytes)
 }
@@ -98,7 +98,7 @@ mod tests {
             fs::write(at(name), damage).unwrap();
             fs::remove_file(at("tools.yaml")).unwrap();
             assert!(write(folder, dir.path()).unwrap());
-            assert!(folder.files.iter().all(|(name, bytes)| is_whole(&at(name), bytes)));
+            assert!(folder.files.iter().all(|(name, bytes)| is_complete(&at(name), bytes)));
         }
     }
 

@@ -83,7 +83,7 @@ fn exchange(partner: &mut Partner, history: &mut ChatHistory, text: &str) -> Res
         writer.finish(true)?;
         history.push(json!({"role": "user", "content": text}));
         history.push(for_template(&answer.message));
-        return told(answer.end);
+        return checked_end(answer.end);
     }
     history.push(json!({"role": "user", "content": text}));
     for turn in 1.. {
@@ -91,14 +91,14 @@ fn exchange(partner: &mut Partner, history: &mut ChatHistory, text: &str) -> Res
         writer.finish(answer.calls.is_empty())?;
         history.push(for_template(&answer.message));
         if answer.calls.is_empty() {
-            return told(answer.end);
+            return checked_end(answer.end);
         }
         if partner.max_turns() == Some(turn) {
             note("the calls are not run: rollout.multi_turn.max_assistant_turns is reached")?;
             break;
         }
         if !run_calls(partner, history, &answer)? {
-            return told(AnswerEnd::Stopped);
+            return checked_end(AnswerEnd::Stopped);
         }
     }
     Ok(AnswerEnd::Whole)
@@ -122,7 +122,7 @@ fn run_calls(partner: &mut Partner, history: &mut ChatHistory, answer: &ChatAnsw
     Ok(any)
 }
 
-fn told(end: AnswerEnd) -> Result<AnswerEnd> {
+fn checked_end(end: AnswerEnd) -> Result<AnswerEnd> {
     match end {
         AnswerEnd::Whole => {}
         AnswerEnd::Limit => tracing::info!("the answer has reached its limit (--max-tokens, or the model's positions)"),
@@ -135,7 +135,7 @@ fn told(end: AnswerEnd) -> Result<AnswerEnd> {
 ///
 /// # Errors
 /// If standard input is empty or not text.
-pub(crate) fn whole_input() -> Result<String> {
+pub(crate) fn all_input() -> Result<String> {
     let mut text = String::new();
     io::stdin().read_to_string(&mut text).context("standard input")?;
     // The shell's `echo` ends a text with a line feed.

@@ -12,6 +12,6 @@ mod settings;
 mod shown;
 mod thinking;
 
-pub(crate) use dialogue::{one_answer, talk, whole_input};
+pub(crate) use dialogue::{all_input, one_answer, talk};
 pub(crate) use settings::{ChatOptions, open};
 pub(crate) use shown::is_dialogue;

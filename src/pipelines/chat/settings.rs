@@ -78,7 +78,7 @@ pub(crate) fn open(mut loaded: Loaded<GenerationConfig>, options: ChatOptions) -
             response_length: max_tokens,
             max_model_len: rollout.max_model_len,
             scores_by_rule: true,
-            config_of_own_loops: Value::Null,
+            custom_loop_config: Value::Null,
             endpoint: EndpointSettings {
                 sampling,
                 variables: variables.clone(),

@@ -14,7 +14,7 @@ pub(super) struct AnswerWriter {
     thinking: ThinkingSplit,
     /// True if nothing was written yet, or the last character was a line feed.
     at_start: bool,
-    /// The text so far, if it is written only once it is known to be the answer.
+    /// The text so far, if it is written only after it is known to be the answer.
     held: Option<String>,
 }
 

@@ -18,7 +18,7 @@ pub(super) struct KdLoss {
     pub divergence: Divergence,
     pub temperature: f32,
     kd_coef: f64,
-    pub least: Option<f32>,
+    pub min: Option<f32>,
 }
 
 impl KdLoss {
@@ -29,8 +29,8 @@ impl KdLoss {
             DistillDivergence::CrossEntropy => Divergence::CrossEntropy,
             DistillDivergence::Jsd => Divergence::jsd(algorithm.beta),
         };
-        let least = algorithm.log_prob_min_clamp.map(|least| least as f32);
-        Self { divergence, temperature: algorithm.temperature as f32, kd_coef: algorithm.kd_coef, least }
+        let min = algorithm.log_prob_min_clamp.map(|min| min as f32);
+        Self { divergence, temperature: algorithm.temperature as f32, kd_coef: algorithm.kd_coef, min }
     }
 
     /// Returns the passes over a micro-batch: one for both parts, or one for each if the divergence has a temperature other than
@@ -118,7 +118,7 @@ pub(super) fn pass(
                 .and_then(|teacher| teacher.tokens(&of_micro, &places, model, part.temperature));
             let comparison = match (&tokens, teacher) {
                 _ if part.kd.is_none() => None,
-                (Some(teacher), _) => Some(ComparisonTarget::TopK { teacher, least: loss.least }),
+                (Some(teacher), _) => Some(ComparisonTarget::TopK { teacher, min: loss.min }),
                 (None, teacher) => teacher.and_then(Teacher::model).map(|model| ComparisonTarget::Model(model, loss.divergence)),
             };
             let k = tokens.as_ref().map(|top| top.k);

@@ -32,8 +32,8 @@ impl Objective for Distill {
     type Config = DistillConfig;
     type Example = SftExample;
     /// The sum of the weights of all tokens.
-    type Whole = f64;
-    type Found = DistillSums;
+    type BatchTotals = f64;
+    type SliceResult = DistillSums;
 
     fn unused_options(config: &DistillConfig) -> Result<Vec<UnusedOption>> {
         const WITHOUT: &str = "algorithm.kd_coef is 0";
@@ -69,7 +69,7 @@ impl Objective for Distill {
         Ok(Self { teacher, loss: KdLoss::of(&config.algorithm) })
     }
 
-    fn whole(&self, batch: &StageBatch<SftExample>, _model: &CausalLm, _ranks: &Ranks) -> f64 {
+    fn batch_totals(&self, batch: &StageBatch<SftExample>, _model: &CausalLm, _ranks: &Ranks) -> f64 {
         sft::total_weight(&batch.examples)
     }
 
@@ -84,8 +84,8 @@ impl Objective for Distill {
         loss::pass(&self.loss, self.teacher.as_ref(), batch, *of_all, slice, model, gradients)
     }
 
-    fn measured(&self, _batch: &StageBatch<SftExample>, _of_all: f64, found: Vec<DistillSums>) -> Measured {
-        found.into_iter().reduce(DistillSums::and).unwrap_or_default().measured()
+    fn measured(&self, _batch: &StageBatch<SftExample>, _of_all: f64, results: Vec<DistillSums>) -> Measured {
+        results.into_iter().reduce(DistillSums::and).unwrap_or_default().measured()
     }
 
     fn memory(config: &DistillConfig, memory: &mut MemoryEstimate) -> Result<()> {

@@ -61,7 +61,7 @@ fn rows<'a>(batch: &StageBatch<'a, PreferenceExample>) -> Vec<&'a Unpaired> {
     batch.examples.iter().map(|example| example.labelled()).collect()
 }
 
-/// Returns, for each of `count` rows, another row whose prompt is not the `same`; `None` if there is only one prompt. The last
+/// Returns, for each of `count` rows, another row whose prompt is not the `same`; `None` if all rows have one prompt. The last
 /// row precedes the first.
 ///
 /// The partner is the previous row, as in TRL. If neighbours share a prompt, the distance is the length of the longest run of one

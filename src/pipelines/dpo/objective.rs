@@ -38,8 +38,8 @@ pub struct Dpo {
 impl Objective for Dpo {
     type Config = DpoConfig;
     type Example = PreferenceExample;
-    type Whole = BatchFacts;
-    type Found = DpoSliceResult;
+    type BatchTotals = BatchFacts;
+    type SliceResult = DpoSliceResult;
 
     fn unused_options(config: &DpoConfig) -> Result<Vec<UnusedOption>> {
         rows::unused_options(config)
@@ -59,23 +59,28 @@ impl Objective for Dpo {
         Ok(Self { passes, beta: config.algorithm.beta, warned, warned_of_one_prompt })
     }
 
-    fn whole(&self, batch: &StageBatch<PreferenceExample>, model: &CausalLm, ranks: &Ranks) -> BatchFacts {
-        self.passes.whole(batch, model, ranks)
+    fn batch_totals(&self, batch: &StageBatch<PreferenceExample>, model: &CausalLm, ranks: &Ranks) -> BatchFacts {
+        self.passes.batch_totals(batch, model, ranks)
     }
 
     fn pass(
         &self,
         batch: &StageBatch<PreferenceExample>,
-        whole: &BatchFacts,
+        batch_totals: &BatchFacts,
         slice: &[usize],
         model: &CausalLm,
         gradients: Option<&mut Gradients>,
     ) -> DpoSliceResult {
-        self.passes.pass(batch, whole, slice, model, gradients)
+        self.passes.pass(batch, batch_totals, slice, model, gradients)
     }
 
-    fn measured(&self, batch: &StageBatch<PreferenceExample>, whole: BatchFacts, found: Vec<DpoSliceResult>) -> Measured {
-        self.passes.measured(batch, whole, found)
+    fn measured(
+        &self,
+        batch: &StageBatch<PreferenceExample>,
+        batch_totals: BatchFacts,
+        results: Vec<DpoSliceResult>,
+    ) -> Measured {
+        self.passes.measured(batch, batch_totals, results)
     }
 
     fn warn(&self, batch: &StageBatch<PreferenceExample>, measured: &Measured) {

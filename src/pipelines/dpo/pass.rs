@@ -33,7 +33,7 @@ pub struct BatchFacts {
 
 /// The result of a preliminary pass without gradient, for a loss that needs all responses when no micro-batch has all of them.
 struct Ahead {
-    found: DpoSliceResult,
+    results: DpoSliceResult,
     /// The gradients of every row.
     grads: Vec<Vec<AnswerGrads>>,
 }
@@ -61,63 +61,64 @@ impl DpoSliceResult {
 
 impl Passes {
     /// Runs the preliminary passes without gradient. Collective.
-    pub(super) fn whole(&self, batch: &StageBatch<PreferenceExample>, model: &CausalLm, ranks: &Ranks) -> BatchFacts {
+    pub(super) fn batch_totals(&self, batch: &StageBatch<PreferenceExample>, model: &CausalLm, ranks: &Ranks) -> BatchFacts {
         let reads_z = self.loss.reads_mismatched();
         let z = if reads_z { mismatched::z(batch, &self.reference, model, ranks) } else { 0.0 };
-        let whole = BatchFacts { counts: counts(&batch.examples), z, ahead: None };
+        let batch_totals = BatchFacts { counts: counts(&batch.examples), z, ahead: None };
         if !batch.training || !self.loss.needs_batch() || batch.is_one_micro_batch() {
-            return whole;
+            return batch_totals;
         }
-        let found = DpoSliceResult::joined(batch.over_slices(ranks, |slice| self.pass(batch, &whole, slice, model, None)));
-        let grads = self.loss.evaluate(&batch.examples, &found.answers(), &whole.counts, z).grads;
-        BatchFacts { ahead: Some(Ahead { found, grads }), ..whole }
+        let results =
+            DpoSliceResult::joined(batch.over_slices(ranks, |slice| self.pass(batch, &batch_totals, slice, model, None)));
+        let grads = self.loss.evaluate(&batch.examples, &results.answers(), &batch_totals.counts, z).grads;
+        BatchFacts { ahead: Some(Ahead { results, grads }), ..batch_totals }
     }
 
     /// Passes over a slice. All responses of a row pass together, and their shared prompt passes once.
     pub(super) fn pass(
         &self,
         batch: &StageBatch<PreferenceExample>,
-        whole: &BatchFacts,
+        batch_totals: &BatchFacts,
         slice: &[usize],
         model: &CausalLm,
         mut gradients: Option<&mut Gradients>,
     ) -> DpoSliceResult {
-        let mut found = DpoSliceResult::default();
-        let goes_again = gradients.is_some() && whole.ahead.is_some();
+        let mut results = DpoSliceResult::default();
+        let goes_again = gradients.is_some() && batch_totals.ahead.is_some();
         let reference = |&i: &usize| (i, self.reference.log_probs(batch, i, self.ld_alpha));
         let references = slice.iter().filter(|_| !goes_again).map(reference).collect();
         for micro in batch.micro_batches(slice) {
             let sequences = batch.sequences_of(&micro);
-            match (gradients.as_deref_mut(), &whole.ahead) {
+            match (gradients.as_deref_mut(), &batch_totals.ahead) {
                 (None, _) => {
                     let stats = model.frozen().token_stats(&sequences, 1.0, None);
-                    self.score(batch, &micro, &stats, &references, &mut found);
+                    self.score(batch, &micro, &stats, &references, &mut results);
                 }
                 (Some(gradients), Some(ahead)) => model.backward(&sequences, 1.0, None, gradients, |_| {
                     self.token_grads(batch, &micro, micro.iter().map(|&i| ahead.grads[i].as_slice()))
                 }),
                 (Some(gradients), None) => model.backward(&sequences, 1.0, None, gradients, |stats| {
-                    let answers = self.score(batch, &micro, stats, &references, &mut found);
+                    let answers = self.score(batch, &micro, stats, &references, &mut results);
                     let rows: Vec<&PreferenceExample> = micro.iter().map(|&i| batch.examples[i]).collect();
-                    let grads = self.loss.evaluate(&rows, &answers, &whole.counts, whole.z).grads;
+                    let grads = self.loss.evaluate(&rows, &answers, &batch_totals.counts, batch_totals.z).grads;
                     self.token_grads(batch, &micro, grads.iter().map(Vec::as_slice))
                 }),
             }
         }
-        found
+        results
     }
 
     /// Returns the loss of a batch and its metrics.
     pub(super) fn measured(
         &self,
         batch: &StageBatch<PreferenceExample>,
-        whole: BatchFacts,
-        found: Vec<DpoSliceResult>,
+        batch_totals: BatchFacts,
+        results: Vec<DpoSliceResult>,
     ) -> Measured {
-        let BatchFacts { counts, z, ahead } = whole;
-        let found = ahead.map_or_else(|| DpoSliceResult::joined(found), |ahead| ahead.found);
-        let answers = found.answers();
-        let metrics = self.loss.metrics(&batch.examples, &answers, z).into_iter().chain(found.tokens.metrics()).collect();
+        let BatchFacts { counts, z, ahead } = batch_totals;
+        let results = ahead.map_or_else(|| DpoSliceResult::joined(results), |ahead| ahead.results);
+        let answers = results.answers();
+        let metrics = self.loss.metrics(&batch.examples, &answers, z).into_iter().chain(results.tokens.metrics()).collect();
         Measured { loss: self.loss.evaluate(&batch.examples, &answers, &counts, z).loss, metrics }
     }
 
@@ -128,14 +129,14 @@ impl Passes {
         micro: &[usize],
         stats: &TokenStats,
         references: &BTreeMap<usize, Vec<f32>>,
-        found: &mut DpoSliceResult,
+        results: &mut DpoSliceResult,
     ) -> Vec<Vec<Answer>> {
         let mut at = 0;
         let answers = |&i: &usize| {
             let row = batch.examples[i];
             let answers = row.scored(stats, at, &references[&i], self.ld_alpha, self.loss.weighs());
-            at = found.tokens.add(row, stats, at);
-            found.answers.insert(i, answers.clone());
+            at = results.tokens.add(row, stats, at);
+            results.answers.insert(i, answers.clone());
             answers
         };
         micro.iter().map(answers).collect()

@@ -20,8 +20,8 @@ const KEY: &str = "ref.model.path";
 pub(super) enum Reference {
     /// The loss does not read a reference.
     None,
-    /// The stored sums of its log-probabilities of all responses; the model itself only for a loss that compares responses to
-    /// other prompts.
+    /// The stored sums of its log-probabilities of all responses. The model itself is kept only for a loss that compares
+    /// responses to other prompts.
     Stored(StoredLogProbs, Option<CausalLm>),
     Model(CausalLm),
 }

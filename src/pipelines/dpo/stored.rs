@@ -104,7 +104,7 @@ impl StoredLogProbs {
         Ok(stored)
     }
 
-    /// Returns the values of a file that fits, if there is one.
+    /// Returns the values of a file that fits, if any.
     fn fitting(path: &Path, key: &Key) -> Result<Option<Self>> {
         if !foreign::is_there(path)? {
             return Ok(None);

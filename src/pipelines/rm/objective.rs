@@ -48,8 +48,8 @@ impl Objective for Rm {
     type Config = RmConfig;
     type Example = RmExample;
     /// The number of pairs or judged steps; the loss is a mean over them.
-    type Whole = f64;
-    type Found = RmSliceResult;
+    type BatchTotals = f64;
+    type SliceResult = RmSliceResult;
 
     fn unused_options(config: &RmConfig) -> Result<Vec<UnusedOption>> {
         rows::unused_options(config)
@@ -105,7 +105,7 @@ impl Objective for Rm {
         Ok(Self { form, padding })
     }
 
-    fn whole(&self, batch: &StageBatch<RmExample>, _model: &CausalLm, _ranks: &Ranks) -> f64 {
+    fn batch_totals(&self, batch: &StageBatch<RmExample>, _model: &CausalLm, _ranks: &Ranks) -> f64 {
         batch.examples.iter().map(|example| example.text().map_or(1, |text| text.at.len())).sum::<usize>() as f64
     }
 
@@ -128,13 +128,13 @@ impl Objective for Rm {
         }
     }
 
-    fn measured(&self, batch: &StageBatch<RmExample>, count: f64, found: Vec<RmSliceResult>) -> Measured {
+    fn measured(&self, batch: &StageBatch<RmExample>, count: f64, results: Vec<RmSliceResult>) -> Measured {
         match &self.form {
             RewardModelForm::Pairs { loss, center } => {
-                let pairs = found.into_iter().flat_map(|slice| slice.pairs).collect();
+                let pairs = results.into_iter().flat_map(|slice| slice.pairs).collect();
                 pairs::measured(loss, *center, count, pairs, !batch.training)
             }
-            RewardModelForm::Steps(_) => steps::measured(count, found.into_iter().flat_map(|slice| slice.steps).collect()),
+            RewardModelForm::Steps(_) => steps::measured(count, results.into_iter().flat_map(|slice| slice.steps).collect()),
         }
     }
 

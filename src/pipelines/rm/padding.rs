@@ -36,7 +36,7 @@ pub(crate) enum Padding {
 }
 
 impl Padding {
-    /// Chooses the tokenizer's pad token if no text of the data ends with it, else a special token that ends no text.
+    /// Chooses the tokenizer's pad token if no text of the data ends with it, otherwise a special token that no text ends with.
     ///
     /// # Errors
     /// If tokenizer_config.json cannot be read.

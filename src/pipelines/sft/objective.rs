@@ -36,8 +36,8 @@ impl Objective for Sft {
     type Config = SftConfig;
     type Example = SftExample;
     /// The sum of the weights of all tokens.
-    type Whole = f64;
-    type Found = SftSums;
+    type BatchTotals = f64;
+    type SliceResult = SftSums;
 
     fn unused_options(config: &SftConfig) -> Result<Vec<UnusedOption>> {
         Ok(rows::unused_options(&config.data))
@@ -64,7 +64,7 @@ impl Objective for Sft {
         Ok(())
     }
 
-    fn whole(&self, batch: &StageBatch<SftExample>, _model: &CausalLm, _ranks: &Ranks) -> f64 {
+    fn batch_totals(&self, batch: &StageBatch<SftExample>, _model: &CausalLm, _ranks: &Ranks) -> f64 {
         total_weight(&batch.examples)
     }
 
@@ -95,8 +95,8 @@ impl Objective for Sft {
         sums
     }
 
-    fn measured(&self, _batch: &StageBatch<SftExample>, of_all: f64, found: Vec<SftSums>) -> Measured {
-        found.into_iter().reduce(SftSums::and).unwrap_or_default().measured(of_all)
+    fn measured(&self, _batch: &StageBatch<SftExample>, of_all: f64, results: Vec<SftSums>) -> Measured {
+        results.into_iter().reduce(SftSums::and).unwrap_or_default().measured(of_all)
     }
 }
 

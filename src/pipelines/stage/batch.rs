@@ -52,10 +52,10 @@ impl<'a, E> StageBatch<'a, E> {
     where
         T: Serialize + DeserializeOwned,
     {
-        let own = ranks.own_slices().map(|index| {
-            let found = work(&self.slices[index]);
+        let own = ranks.local_slices().map(|index| {
+            let results = work(&self.slices[index]);
             ranks.beat();
-            found
+            results
         });
         ranks.concat(own.collect())
     }

@@ -57,11 +57,11 @@ fn measured<O: Objective>(objective: &O, examples: &[O::Example], training: bool
     let model = if training { model.trainable() } else { model };
     let rows = (0..examples.len()).collect();
     let batch = batch::<O>(examples.iter().collect(), rows, training, 1, Cut::Sequences(2), ranks);
-    let whole = objective.whole(&batch, &model, ranks);
-    let pass = |slice: &[usize], gradients: Option<&mut _>| objective.pass(&batch, &whole, slice, &model, gradients);
-    let found = match training {
+    let batch_totals = objective.batch_totals(&batch, &model, ranks);
+    let pass = |slice: &[usize], gradients: Option<&mut _>| objective.pass(&batch, &batch_totals, slice, &model, gradients);
+    let results = match training {
         true => GradientSum::over(ranks, &batch.slices, |slice, gradients| pass(slice, Some(gradients))).1,
         false => batch.over_slices(ranks, |slice| pass(slice, None)),
     };
-    objective.measured(&batch, whole, found)
+    objective.measured(&batch, batch_totals, results)
 }

@@ -1,6 +1,6 @@
 //! The interface of a stage: its examples and its loss.
 //!
-//! A batch is cut into slices, and each rank passes over its slices. [`whole`](Objective::whole) computes facts about the whole
+//! A batch is cut into slices, and each rank passes over its slices. [`batch_totals`](Objective::whole) computes facts about the whole
 //! batch, [`pass`](Objective::pass) returns sums or row statistics of one slice, and [`measured`](Objective::measured) turns the
 //! results of all slices into the loss and the metrics. These depend at most on the slices, never on the ranks.
 
@@ -27,9 +27,9 @@ pub trait Objective: Sized {
     type Config: StageConfig;
     type Example: StageExample;
     /// Facts about the whole batch that a pass over a slice needs: the sum of its weights, KTO's z, …
-    type Whole;
+    type BatchTotals;
     /// The result of a pass over a slice: sums, or statistics of each row.
-    type Found: Serialize + DeserializeOwned;
+    type SliceResult: Serialize + DeserializeOwned;
 
     /// Returns the stage's own options without effect.
     ///
@@ -94,7 +94,7 @@ pub trait Objective: Sized {
 
     /// Computes the facts about the whole batch that passes over its slices need, by passes without gradient if necessary.
     /// Collective; all ranks return the same value.
-    fn whole(&self, batch: &StageBatch<Self::Example>, model: &CausalLm, ranks: &Ranks) -> Self::Whole;
+    fn batch_totals(&self, batch: &StageBatch<Self::Example>, model: &CausalLm, ranks: &Ranks) -> Self::BatchTotals;
 
     /// Passes over one slice, which may be empty, on a single rank. A step gives `gradients`, a validation does not. With
     /// `gradients` the model is [`trainable`](CausalLm::trainable), and the slice's part of d loss / d parameters is added to
@@ -102,14 +102,19 @@ pub trait Objective: Sized {
     fn pass(
         &self,
         batch: &StageBatch<Self::Example>,
-        whole: &Self::Whole,
+        batch_totals: &Self::BatchTotals,
         slice: &[usize],
         model: &CausalLm,
         gradients: Option<&mut Gradients>,
-    ) -> Self::Found;
+    ) -> Self::SliceResult;
 
     /// Returns the loss of a batch and its metrics, from the results of its slices in their order.
-    fn measured(&self, batch: &StageBatch<Self::Example>, whole: Self::Whole, found: Vec<Self::Found>) -> Measured;
+    fn measured(
+        &self,
+        batch: &StageBatch<Self::Example>,
+        batch_totals: Self::BatchTotals,
+        results: Vec<Self::SliceResult>,
+    ) -> Measured;
 
     /// Warns once about a result of a step or a validation that concerns the user.
     fn warn(&self, _batch: &StageBatch<Self::Example>, _measured: &Measured) {}

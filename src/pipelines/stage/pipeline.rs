@@ -80,13 +80,13 @@ impl<O: Objective> Pipeline for Stage<O> {
         let (objective, model, ranks) = (&self.objective, self.learner.model.for_passes(), &self.learner.ranks);
         let batch = batch::<O>(examples, rows, true, at.step, cut(&self.config), ranks);
         let tokens: usize = batch.sequences.iter().flatten().map(Sequence::len).sum();
-        let whole = objective.whole(&batch, &model, ranks);
-        let (gradients, found) = GradientSum::over(ranks, &batch.slices, |slice, gradients| {
-            objective.pass(&batch, &whole, slice, &model, Some(gradients))
+        let batch_totals = objective.batch_totals(&batch, &model, ranks);
+        let (gradients, results) = GradientSum::over(ranks, &batch.slices, |slice, gradients| {
+            objective.pass(&batch, &batch_totals, slice, &model, Some(gradients))
         });
         // A second owner of the parameters would force the update to copy each of them.
         drop(model);
-        let measured = objective.measured(&batch, whole, found);
+        let measured = objective.measured(&batch, batch_totals, results);
         objective.warn(&batch, &measured);
         let Measured { loss, metrics } = measured;
         let lr = self.learner.lr_at(at.step as usize - 1);
@@ -185,9 +185,9 @@ impl<O: Objective> Stage<O> {
     /// Returns the result of a pass without gradients.
     fn validated(&self, batch: &StageBatch<O::Example>) -> Measured {
         let (model, ranks) = (self.learner.model.inference(), &self.learner.ranks);
-        let whole = self.objective.whole(batch, &model, ranks);
-        let found = batch.over_slices(ranks, |slice| self.objective.pass(batch, &whole, slice, &model, None));
-        self.objective.measured(batch, whole, found)
+        let batch_totals = self.objective.batch_totals(batch, &model, ranks);
+        let results = batch.over_slices(ranks, |slice| self.objective.pass(batch, &batch_totals, slice, &model, None));
+        self.objective.measured(batch, batch_totals, results)
     }
 
     /// Checks, before the first step, that validation reports the metric that selects the best step. One example usually has the

@@ -75,7 +75,7 @@ columns! {
     RolloutIsWeights { name: "rollout_is_weights", per: Token, unit: "ratio", from: "phase `adv`" }
     /// Score of the greedy response to the prompt, for estimators that compare with it.
     RewardBaselines { name: "reward_baselines", per: Trajectory, unit: "reward", from: "phase `gen_max`" }
-    /// Scores, less the KL term if there is one.
+    /// Scores, minus the KL term if the run has one.
     Rewards { name: "rewards", per: Token, unit: "reward", from: "phase `adv`" }
     /// Factor of the ratio in the policy loss.
     Advantages { name: "advantages", per: Token, unit: "reward, or no unit if normalised", from: "phase `adv`" }

@@ -1,4 +1,4 @@
-//! Rewards that tools, users and environments give within conversations, and how they join the score (`algorithm.turn_rewards`).
+//! Rewards of tools, users and environments within conversations, and their part in the score (`algorithm.turn_rewards`).
 
 use super::Batch;
 use super::columns::Column;
@@ -24,7 +24,7 @@ pub(crate) fn place(setting: TurnRewards, batch: &Batch, column: &mut [f32]) {
     }
 }
 
-/// Moves rewards from tokens that rollout correction rejected to the last trained token before, or else to the first one behind.
+/// Moves rewards from tokens that rollout correction rejected to the last trained token before, or to the first one after.
 pub(crate) fn settle(setting: TurnRewards, batch: &Batch, column: &mut [f32]) {
     let is_trained = |t: &usize| batch[Column::Mask][*t] != 0.0;
     for (at, _) in places(setting, batch).into_iter().filter(|(at, _)| !is_trained(at)) {
@@ -51,7 +51,7 @@ pub(crate) fn placed_total(setting: TurnRewards, episode: Option<&Episode>) -> f
     not_self_scored(episode).filter(|_| setting == TurnRewards::Place).map_or(0.0, Episode::earned)
 }
 
-/// A conversation that does not score itself: the score of one that does has its rewards already.
+/// A conversation that does not score itself. If it did, its score would already include the rewards.
 fn not_self_scored(episode: Option<&Episode>) -> Option<&Episode> {
     episode.filter(|episode| episode.score.is_none())
 }

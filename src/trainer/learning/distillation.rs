@@ -29,7 +29,7 @@ pub enum TeacherMeasure {
     /// Over the vocabulary.
     Whole(Divergence),
     /// Over the teacher's top-k tokens.
-    TopK { k: usize, least: Option<f32> },
+    TopK { k: usize, min: Option<f32> },
 }
 
 /// Inputs of the loss for a micro-batch.
@@ -55,7 +55,7 @@ impl Distillation {
     pub(super) fn comparison<'a>(&'a self, tokens: Option<&'a TopK>) -> Option<ComparisonTarget<'a>> {
         match (&self.measure, tokens) {
             (TeacherMeasure::Whole(divergence), _) => Some(ComparisonTarget::Model(&self.teacher, *divergence)),
-            (TeacherMeasure::TopK { least, .. }, Some(teacher)) => Some(ComparisonTarget::TopK { teacher, least: *least }),
+            (TeacherMeasure::TopK { min, .. }, Some(teacher)) => Some(ComparisonTarget::TopK { teacher, min: *min }),
             _ => None,
         }
     }

@@ -20,7 +20,7 @@ pub(super) fn columns<const N: usize>(
     pass: impl Fn(&[Sequence]) -> [Vec<f32>; N],
 ) -> [Vec<f32>; N] {
     let slices = ranks.slices().cut(&lengths(sequences), groups);
-    let own = &slices[ranks.own_slices()];
+    let own = &slices[ranks.local_slices()];
     let mut found = [const { Vec::new() }; N];
     for micro in own.iter().flat_map(|slice| cut(slice)) {
         let of_micro: Vec<Sequence> = micro.iter().map(|&i| sequences[i]).collect();

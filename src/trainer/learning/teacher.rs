@@ -23,7 +23,7 @@ use burnish_model::{CausalLm, DecoderConfig, Divergence, Init};
 /// Reason why settings of advantages have no effect.
 pub(crate) const ALONE: &str = "the teacher's is the only loss, and nothing reads advantages";
 
-/// Returns the folder and the shape of the teacher, if there is one.
+/// Returns the folder and the shape of the teacher, if the run has one.
 ///
 /// # Errors
 /// If the model cannot read the sequences of the run or has other tokens.
@@ -46,7 +46,7 @@ pub(crate) fn decoder<'a>(config: &'a PpoConfig, inputs: &TrainerInputs) -> Resu
     Ok(Some((path, theirs)))
 }
 
-/// Loads the teacher, if there is one; it computes in the policy's dtype.
+/// Loads the teacher, if the run has one; it computes in the policy's dtype.
 ///
 /// # Errors
 /// If [`decoder`] refuses it, or weights cannot be read or do not fit config.json.
@@ -67,7 +67,7 @@ pub(crate) fn load(config: &PpoConfig, inputs: &TrainerInputs, policy: &CausalLm
 fn measure(loss: &DistillationLossConfig) -> Result<TeacherMeasure> {
     Ok(match loss.loss_mode {
         DistillationMode::ForwardKlTopk => {
-            TeacherMeasure::TopK { k: loss.topk, least: loss.log_prob_min_clamp.map(|least| least as f32) }
+            TeacherMeasure::TopK { k: loss.topk, min: loss.log_prob_min_clamp.map(|min| min as f32) }
         }
         DistillationMode::ReverseKl => TeacherMeasure::Whole(Divergence::ReverseKl),
         DistillationMode::ForwardKl => TeacherMeasure::Whole(Divergence::ForwardKl),

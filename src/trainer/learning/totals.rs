@@ -59,15 +59,15 @@ impl Totals {
 
     /// Adds values of tokens; `NAME_min` and `NAME_max` report their range.
     pub(crate) fn add_range(&mut self, name: &'static str, values: &[f32]) {
-        let bounds = |(least, max): (f64, f64), x: &f32| (least.min(f64::from(*x)), max.max(f64::from(*x)));
-        let (least, max) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), bounds);
-        self.widen(name.into(), least, max);
+        let bounds = |(min, max): (f64, f64), x: &f32| (min.min(f64::from(*x)), max.max(f64::from(*x)));
+        let (min, max) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), bounds);
+        self.widen(name.into(), min, max);
     }
 
-    fn widen(&mut self, name: Name, least: f64, max: f64) {
+    fn widen(&mut self, name: Name, min: f64, max: f64) {
         match self.ranges.iter_mut().find(|(known, ..)| *known == name) {
-            Some((_, a, b)) => (*a, *b) = (a.min(least), b.max(max)),
-            None => self.ranges.push((name, least, max)),
+            Some((_, a, b)) => (*a, *b) = (a.min(min), b.max(max)),
+            None => self.ranges.push((name, min, max)),
         }
     }
 
@@ -78,7 +78,7 @@ impl Totals {
             let Self { per_update, per_token, ranges, log_ratios, ratios } = slice;
             per_update.into_iter().for_each(|(name, values)| add(&mut self.per_update, name, values));
             per_token.into_iter().for_each(|(name, values)| add(&mut self.per_token, name, values));
-            ranges.into_iter().for_each(|(name, least, max)| self.widen(name, least, max));
+            ranges.into_iter().for_each(|(name, min, max)| self.widen(name, min, max));
             self.log_ratios.extend(log_ratios);
             self.ratios.extend(ratios);
             first = first.or(fault);
@@ -110,8 +110,8 @@ impl Totals {
         // Adding 0.0 turns −0 into 0.
         let total = |values: Vec<f64>| values.into_iter().sum::<f64>();
         metrics.extend(self.per_update.drain(..).map(|(name, values)| (name.into_owned(), total(values) / updates as f64 + 0.0)));
-        for (name, least, max) in self.ranges.drain(..).filter(|(_, least, max)| least <= max) {
-            metrics.set(format!("{name}_min"), least);
+        for (name, min, max) in self.ranges.drain(..).filter(|(_, min, max)| min <= max) {
+            metrics.set(format!("{name}_min"), min);
             metrics.set(format!("{name}_max"), max);
         }
         let mean = |values: Vec<(f64, f64)>| {

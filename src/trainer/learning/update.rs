@@ -1,7 +1,7 @@
 //! Phase `update_actor`: for each epoch, mini-batch and micro-batch, forward and backward; one optimizer update per mini-batch.
 //!
-//! A token's weight in the loss comes from counts of the whole mini-batch, as does everything else that a loss needs of it:
-//! gradients do not depend on how it is cut.
+//! A token's weight in the loss, and all other facts about the mini-batch, come from counts of the whole mini-batch: gradients do
+//! not depend on its division.
 
 use anyhow::Result;
 

@@ -91,8 +91,8 @@ fn of_calls(calls: &[&CallRecord], conversations: f64, metrics: &mut Metrics) {
 pub(crate) struct ToolWatch {
     /// Number of calls so far that tools returned a result for.
     answered: usize,
-    said_unread: bool,
-    said_failed: bool,
+    warned_unread: bool,
+    warned_failed: bool,
 }
 
 impl ToolWatch {
@@ -109,13 +109,13 @@ impl ToolWatch {
         let unreadable: usize = episodes().map(|episode| episode.unreadable_calls).sum();
         self.answered += calls.iter().filter(|call| call.failure.is_none()).count();
         let mut warnings = Vec::new();
-        if calls.is_empty() && unreadable > 0 && self.answered == 0 && !std::mem::replace(&mut self.said_unread, true) {
+        if calls.is_empty() && unreadable > 0 && self.answered == 0 && !std::mem::replace(&mut self.warned_unread, true) {
             warnings.push(format!(
                 "none of {unreadable} texts that look like calls of tools could be read: is \
                  actor_rollout_ref.rollout.multi_turn.format the format of this model? trainer report shows its responses"
             ));
         }
-        if !calls.is_empty() && self.answered == 0 && !std::mem::replace(&mut self.said_failed, true) {
+        if !calls.is_empty() && self.answered == 0 && !std::mem::replace(&mut self.warned_failed, true) {
             let mut kinds: BTreeMap<(Option<ReplyFailure>, &str), usize> = BTreeMap::new();
             calls.iter().for_each(|call| *kinds.entry((call.failure, &call.name)).or_default() += 1);
             let max = kinds.into_iter().max_by_key(|(_, count)| *count);

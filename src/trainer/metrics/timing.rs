@@ -13,8 +13,8 @@ use burnish_util::platform::{own_memory, peak_memory};
 ///
 /// `timing_per_token_ms/gen` is per response token, the others are per prompt and response token (verl's
 /// `compute_timing_metrics`). Times and memory are rank 0's. `perf/throughput` is per rank, as verl's is per GPU.
-/// `perf/max_memory_allocated_gb` is the peak since the start, of the GPU's memory if there is a GPU, else of the process's
-/// resident memory.
+/// `perf/max_memory_allocated_gb` is the peak since the start: of the GPU's memory, or of the process's resident memory without a
+/// GPU.
 pub(crate) fn of_step(clock: &StepClock, batch: &Batch, gpu: Option<&DeviceMemory>, ranks: &Ranks, metrics: &mut Metrics) {
     let step = clock.elapsed();
     clock.report(metrics);

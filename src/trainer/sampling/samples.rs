@@ -97,7 +97,7 @@ pub(super) fn show(samples: &[Sample], questions: Vec<String>, name: &'static st
     at.record.samples(at.step, samples, &table);
 }
 
-/// Writes the step's trajectories to a folder (`trainer.rollout_data_dir`), if there is one.
+/// Writes the step's trajectories to a folder, if `trainer.rollout_data_dir` is set.
 pub fn dump(batch: &Batch, folder: Option<&Location>, step: u64) -> Result<()> {
     match folder {
         Some(folder) => write_generations(folder.as_path(), step, &generations(batch, step)),
@@ -161,8 +161,8 @@ fn mean_advantage(batch: &Batch, i: usize, advantages: &[f32]) -> f64 {
     f64::from(trained.iter().sum::<f32>() / trained.len().max(1) as f32)
 }
 
-/// Returns query, response and score, as in TRL's table; the reward functions, if there are several; the advantage, if there is
-/// one. For conversations the response is the turns; the number of turns and the reason of the end are columns.
+/// Returns query, response and score, as in TRL's table; the reward functions, if the run has several; the advantage, if it
+/// exists. For conversations the response is the turns; the number of turns and the reason of the end are columns.
 fn table(samples: &[Sample], name: &'static str) -> StepTable {
     let first = samples.first();
     let components: Vec<&String> = first.iter().flat_map(|sample| sample.components.keys()).collect();

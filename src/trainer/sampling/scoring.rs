@@ -25,7 +25,7 @@ pub struct DecodedResponse {
     pub raw: String,
     /// The conversation, if the response is one.
     pub episode: Option<Episode>,
-    /// Text that the policy read first, if it is not the prompt's: a conversation may have changed it.
+    /// Text that the policy read first, if it differs from the prompt: a conversation may have changed it.
     pub prompt_text: Option<String>,
     /// `None` after an earlier response whose score failed, which ends the run.
     pub pending: Option<PendingScores>,

@@ -111,7 +111,7 @@ fn add_reference(
     Ok(line)
 }
 
-/// Adds the teacher, if there is one, and returns a line about it.
+/// Adds the teacher, if the run has one, and returns a line about it.
 fn add_teacher(memory: &mut MemoryEstimate, config: &PpoConfig, inputs: &TrainerInputs, sizes: &Sizes) -> Result<Option<Line>> {
     let Some((path, decoder)) = teacher::decoder(config, inputs)? else { return Ok(None) };
     check_weights(path, ModelInit::Pretrained, &decoder).context(TEACHER)?;

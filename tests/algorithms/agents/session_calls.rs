@@ -132,7 +132,7 @@ fn a_call_that_is_killed_takes_no_other_with_it_that_had_not_begun() {
             assert_eq!((answers[0].text.as_str(), answers[2].text.as_str()), ("1", "3"), "{name}");
         }
     }
-    // The environment ended with its process, and an error says so.
+    // The environment ended with its process, and an error reports it.
     let mut tools = tools(&file, Duration::from_secs(1));
     let answers = ask(&mut tools, &[("method", 1), ("method", 98), ("method", 3)]);
     assert_eq!((answers[0].text.as_str(), answers[1].failure), ("1", Some(ReplyFailure::Timeout)));

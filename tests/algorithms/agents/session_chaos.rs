@@ -28,7 +28,7 @@ def sleeps():
     time.sleep(1000)
 
 def sleeps_in_c():
-    """Sleeps, and nobody else runs meanwhile."""
+    """Sleeps, and no other code runs meanwhile."""
     ctypes.PyDLL(None).sleep(1000)
 
 def spins():
@@ -164,7 +164,7 @@ def writes():
     return "written"
 "#;
 
-/// The time in addition to its limit in which a call must end.
+/// Time in addition to its limit, in which a call must end.
 const MORE: Duration = Duration::from_secs(1);
 
 /// The outcome of a call for each function: the kind of failure, a part of the result's text, and whether the conversation

@@ -28,12 +28,12 @@ const EOS: u32 = 2;
 
 /// The tokens of a reply, including its end token.
 fn sampled(tokenizer: &Tokenizer, options: &RequestOptions, ids: &[u32]) -> (Vec<u32>, Finish) {
-    let least = options.min_tokens.unwrap_or(0);
+    let min = options.min_tokens.unwrap_or(0);
     for len in 1..=ids.len() {
         let (so_far, last) = (&ids[..len], ids[len - 1]);
         let ends = options.stop_token_ids.contains(&last)
             || !options.stop.is_empty() && completes_stop(tokenizer, &options.stop, so_far, options.special_tokens);
-        if last == EOS || len > least && ends {
+        if last == EOS || len > min && ends {
             return (so_far.to_vec(), Finish::Stop);
         }
     }
@@ -106,14 +106,14 @@ proptest! {
         answers in prop::collection::vec(prop::collection::vec(0_u32..14, 1..14), 1..4),
         stops in prop::collection::vec(0_usize..7, 0..3),
         ids in prop::collection::vec(0_u32..14, 0..3),
-        least in 0_usize..6,
+        min in 0_usize..6,
         flags in 0_u32..32,
     ) {
         thread_local!(static TOKENIZER: Tokenizer = tokenizer());
         let flag = |bit: u32| flags >> bit & 1 == 1;
         let stops: Vec<&str> = stops.iter().map(|i| ["ab", "ba", "é", "c<eos>", "b b", "aa", "<"][*i]).collect();
         let mut body = json!({
-            "n": answers.len(), "stop": stops, "stop_token_ids": ids, "min_tokens": least, "stream": true,
+            "n": answers.len(), "stop": stops, "stop_token_ids": ids, "min_tokens": min, "stream": true,
             "include_stop_str_in_output": flag(0), "skip_special_tokens": flag(1), "return_token_ids": flag(2),
             "return_tokens_as_token_ids": flag(3), "stream_options": {"include_usage": true},
         });

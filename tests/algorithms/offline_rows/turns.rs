@@ -102,7 +102,7 @@ fn turns_are_trls_golden() {
             for (ours, message) in ours.iter().zip(turns) {
                 let content = message["content"].as_str().unwrap().trim();
                 if !ours.contains(content) && !said.contains("does not write completely") {
-                    wrong.push(format!("{label}: {content:?} is not in {ours:?}, and no message says so: {said}"));
+                    wrong.push(format!("{label}: {content:?} is not in {ours:?}, and no message reports it: {said}"));
                 }
             }
             if theirs.is_empty() {

@@ -146,7 +146,7 @@ fn overlong_prompts_are_refused_filtered_or_truncated() {
     assert!(error(load(Truncation::Error, true, 1)).contains("all of them too long"));
 }
 
-/// The correct answer is where `data.label_key` says, with its type. Only functions of TRL read the column `solution`.
+/// The correct answer is in the column of `data.label_key`, with its type. Only functions of TRL read the column `solution`.
 #[test]
 fn the_ground_truth_is_the_column_that_label_key_names() {
     let folder = tempfile::tempdir().unwrap();

@@ -29,7 +29,7 @@ fn openrlhf_processors_golden() {
     ];
     for (key, name, options) in cases {
         let made = make(name, objs, &options).rows;
-        // A prompt with equal scores gives a pair of one response with itself in OpenRLHF, and no pair here.
+        // For a prompt with equal scores, OpenRLHF makes a pair of one response with itself; here the prompt has no pair.
         let differs = |row: &&Value| name != "iter_dpo" || row["chosen_reward"] != row["rejected_reward"];
         let expected: Vec<&Value> = golden[key].as_array().unwrap().iter().filter(differs).collect();
         assert_eq!(made.len(), expected.len(), "{key}");

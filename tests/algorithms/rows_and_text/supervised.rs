@@ -338,15 +338,15 @@ fn pairs_are_read_in_every_form_and_what_is_left_out_is_named() {
         (&explicit, 6, "are cut at data.max_length", "are cut at data.max_length"),
         (&json!({"prompt": "1", "chosen": "1111", "rejected": "1112"}), 4, equal_end, equal_end),
     ] {
-        for (answers, said) in [(ScoredPart::AfterPrompt, after_prompt), (ScoredPart::Whole, whole)] {
+        for (answers, expected) in [(ScoredPart::AfterPrompt, after_prompt), (ScoredPart::Whole, whole)] {
             let files = jsonl(folder.path(), std::slice::from_ref(row));
             let said_of = match read_pairs(&files, &tokenizer, &options(Overlong::Right, max, answers)) {
                 Ok(read) => format!("{:?}", read.tally),
                 Err(error) => format!("{error:#}"),
             };
-            assert!(said_of.contains(said), "{row} {answers:?}: {said_of}");
+            assert!(said_of.contains(expected), "{row} {answers:?}: {said_of}");
             let is_silent = said_of.ends_with("left_out: {}, noted: {} }");
-            assert_eq!(is_silent, said.is_empty(), "{row} {answers:?}: {said_of}");
+            assert_eq!(is_silent, expected.is_empty(), "{row} {answers:?}: {said_of}");
         }
     }
     let bare = chatml_tokenizer(folder.path(), "{% for m in messages %}{{ m.content }}{% endfor %}");

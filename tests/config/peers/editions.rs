@@ -59,7 +59,7 @@ fn an_option_that_is_a_setting_keeps_its_value_in_every_release() {
 #[test]
 fn the_release_is_the_nearest_one() {
     const RAY: &str = "python3 -m openrlhf.cli.train_ppo_ray --pretrain m --remote_rm_url r.py --prompt_data a/b";
-    for (peer, command, wanted, expected) in [
+    for (peer, command, release, expected) in [
         (&TRL, "trl grpo --beta 0.1".to_string(), None, &["TRL 1.16.0, the newest release that is known here"][..]),
         (
             &TRL,
@@ -101,7 +101,7 @@ fn the_release_is_the_nearest_one() {
         ),
         (&OPENRLHF, format!("{RAY} --vllm_enable_is_correction"), None, &["--vllm_enable_is_correction"]),
     ] {
-        let recipe = converted(peer, &words(&command), wanted).unwrap_or_else(|error| panic!("{command}: {error}")).recipe;
+        let recipe = converted(peer, &words(&command), release).unwrap_or_else(|error| panic!("{command}: {error}")).recipe;
         for text in expected {
             assert!(recipe.contains(text), "{command}: no `{text}` in\n{recipe}");
         }

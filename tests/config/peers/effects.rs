@@ -110,7 +110,7 @@ const CONTEXTS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Options whose effect needs other words before it, or whose value is not a number: the option, those words, its value.
+/// Options whose effect needs other words before them, or whose value is not a number: the option, those words, its value.
 const SAMPLES: &[(&str, &str, &str)] = &[
     ("sapo_temperature_pos", "--loss_type sapo", "0.5"),
     ("sapo_temperature_neg", "--loss_type sapo", "0.5"),

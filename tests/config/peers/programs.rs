@@ -1,4 +1,4 @@
-//! Python programs of TRL: what they say is converted without running them, and what they do not say is named.
+//! Python programs of TRL are converted without running them, and unknown values are reported.
 
 use super::{converted, words};
 use burnish::convert::from_trl::TRL;
@@ -11,8 +11,8 @@ fn program(path: &str, given: &str) -> PeerConversion {
     converted(&TRL, &words, None).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Returns everything that a conversion says about what it left out.
-fn said(converted: &PeerConversion) -> Vec<String> {
+/// Returns the text of a conversion about all that it left out.
+fn messages(converted: &PeerConversion) -> Vec<String> {
     let refused = converted.refused.iter().map(|one| one.line());
     refused.chain(converted.notes.iter().cloned()).chain(converted.differences.iter().cloned()).collect()
 }
@@ -86,7 +86,7 @@ fn no_keyword_of_a_configuration_is_lost() {
             let path = folder.path().join("program.py").display().to_string();
             std::fs::write(&path, text).unwrap();
             let converted = program(&path, "");
-            let all = format!("{}\n{}", converted.recipe, said(&converted).join("\n"));
+            let all = format!("{}\n{}", converted.recipe, messages(&converted).join("\n"));
             let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
             for name in part.iter().map(|option| option.name).chain(["never"]) {
                 let named = all

@@ -115,7 +115,7 @@ fn after_string(chars: &[char], mut i: usize) -> usize {
     i + 1
 }
 
-/// The owner of an open brace. Items in the braces of a macro call, such as `choices! { pub enum … }`, are those of the module.
+/// The owner of an open brace. Items in the braces of a macro call, such as `choices! { pub enum … }`, belong to the module.
 #[derive(PartialEq)]
 enum Brace {
     Module,

@@ -1,5 +1,4 @@
-//! A program of the user leads the conversation: it sends requests by OpenAI's protocol, any number of them, and ends when it
-//! returns.
+//! A program of the user leads the conversation: it sends any number of requests by OpenAI's protocol, and ends when it returns.
 //!
 //! The served turns become the response. A request continues a trajectory if its ids, or else its messages, begin with the served
 //! ones ([`endpoint::ServedConversations`](crate::endpoint::ServedConversations)); sampled ids stay unchanged. Any other request

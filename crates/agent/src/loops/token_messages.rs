@@ -23,7 +23,7 @@ pub(crate) fn messages_from_tokens(
     Ok(messages)
 }
 
-/// Returns true if there is a message other than the model's before the model's last turn.
+/// Returns true if a message that the model did not write precedes the model's last turn.
 pub(crate) fn has_context(messages: &[Value]) -> bool {
     let is_model = |message: &Value| message["role"] == "assistant";
     let last = messages.iter().rposition(is_model).unwrap_or(0);

@@ -9,9 +9,8 @@
 //!   run. As in TRL they have no special tokens, and no results that did not fit. verl's reward functions see no messages.
 //! - A user's closing message is in the messages but not in the tokens. Other messages of a user are appended only if they fit,
 //!   like tool results. verl 0.7 appends both, so that the response ends with tokens that are not trained.
-//! - With [`ToolAgent::tells_unreadable`], a model whose calls cannot be parsed gets an error message and continues. verl takes
-//!   such a turn for the final response. That is the default here too, with a separate end reason
-//!   ([`EndReason::UnreadableCall`]).
+//! - With [`ToolAgent::tells_unreadable`], a model whose calls cannot be parsed gets an error message and continues. verl treats
+//!   such a turn as the final response. That is the default here too, with a separate end reason ([`EndReason::UnreadableCall`]).
 //! - Reaching the length of the model ends the conversation like reaching the response length; verl's engine fails then.
 
 use std::borrow::Cow;

@@ -27,7 +27,7 @@ use super::trl_chat::TrlChat;
 use burnish_rollout::Response;
 use burnish_util::python_value::quoted;
 
-/// Returns the environment's reward for the whole conversation (`get_reward`), if it gives one; called once, at the end.
+/// Returns the environment's reward for the whole conversation (`get_reward`), or `None`; called once, at the end.
 pub type EnvironmentReward = Box<dyn FnMut() -> Outcome<Option<f64>> + Send>;
 
 /// A conversation of a model with functions as its tools.

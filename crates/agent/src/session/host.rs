@@ -125,8 +125,8 @@ impl Host {
         &self.0.options
     }
 
-    /// Returns the limit on processor time for a call with this time limit, in seconds. Without a limit from the user it is so
-    /// high that only an unwatched process reaches it.
+    /// Returns the limit on processor time for a call with this time limit, in seconds. Without a limit set by the user, the
+    /// default is so high that only an unwatched process reaches it.
     pub(super) fn cpu(&self, timeout: Duration) -> u64 {
         self.0.options.cpu_limit.unwrap_or_else(|| cpu_of(timeout))
     }

@@ -136,7 +136,7 @@ pub struct OfferedTool {
     pub name: String,
     /// The schema in OpenAI's form.
     pub schema: Value,
-    /// True if the tool gives rewards, like verl's tools; an error then gives 0.
+    /// True if the tool returns rewards, like verl's tools; an error then counts as 0.
     pub rewards: bool,
 }
 

@@ -94,7 +94,7 @@ impl Drop for Socket {
     }
 }
 
-/// Returns a token that nobody can guess.
+/// Returns a token that cannot be guessed.
 ///
 /// # Errors
 /// A system without `/dev/urandom`.

@@ -14,7 +14,8 @@ use burnish_registry::{Need, Refusal};
 pub struct AdvantageInput<'a> {
     /// Sequence boundaries, `sequences + 1` offsets.
     pub offsets: &'a [usize],
-    /// Reward of each token: its score, less the KL term if there is one. The reward of a whole response is on its last token.
+    /// Reward of each token: its score, minus the KL term if the run has one. The reward of a whole response is on its last
+    /// token.
     pub rewards: &'a [f32],
     /// Score of each token, that is, its reward before any KL term.
     pub scores: &'a [f32],

@@ -263,8 +263,8 @@ proptest! {
         for name in ["optimal_token_baseline", "tir_optimal_token_baseline"] {
             let estimator = find(name).unwrap();
             let run = estimator.run;
-            let said = run(&AdvantageInput { sum_pi_squared: Some(&squares), rollout_is_weights: None, ..c.input(estimator) });
-            for (a, b) in run(&c.input(estimator)).advantages.iter().zip(said.advantages) {
+            let reported = run(&AdvantageInput { sum_pi_squared: Some(&squares), rollout_is_weights: None, ..c.input(estimator) });
+            for (a, b) in run(&c.input(estimator)).advantages.iter().zip(reported.advantages) {
                 prop_assert!((a - b).abs() <= 1e-3, "{name}: {a} {b}");
             }
         }

@@ -74,13 +74,13 @@ const fn weighted(by: &'static str) -> Refusal {
 pub fn loss_types() -> impl Iterator<Item = Choice> {
     let fits = |loss: &&PreferenceLoss| {
         let is_of_pairs = matches!(loss.form, Form::Pair(_)) && loss.reference && loss.nll.is_none();
-        is_of_pairs && loss.reads.iter().all(|key| given(key, 0.0).is_some())
+        is_of_pairs && loss.reads.iter().all(|key| option_value(key, 0.0).is_some())
     };
     preference::PREFERENCE_LOSSES.iter().filter(fits).map(|loss| Choice::plain(LOSS_TYPE, loss.name))
 }
 
 /// Returns the value of a setting of preference losses inside this loss.
-fn given(key: &str, beta: f64) -> Option<OptionValue> {
+fn option_value(key: &str, beta: f64) -> Option<OptionValue> {
     match key {
         "algorithm.beta" => Some(beta.into()),
         "algorithm.f_divergence_type" => Some("reverse_kl".into()),
@@ -93,7 +93,7 @@ fn given(key: &str, beta: f64) -> Option<OptionValue> {
 fn prepare(x: &MiniBatch, _: &mut dyn FnMut() -> f64) -> Prepared {
     let loss = preference::find(x.options.settings.word("dpo_loss_type")).expect("the configuration knows the losses");
     let beta = x.options.number("dpo_beta");
-    let options = Options::read(loss.reads, |key| given(key, beta).ok_or(())).expect("loss_types has what is given");
+    let options = Options::read(loss.reads, |key| option_value(key, beta).ok_or(())).expect("loss_types has what is given");
     let objective = PairObjective { losses: vec![(loss, 1.0, options)], use_weighting: false, nll_loss_coef: 0.0 };
 
     let pairs = best_and_worst(x);

@@ -139,7 +139,7 @@ pub struct MiniBatch<'a> {
     /// log π under the old policy, as in [`LossInput`]; equal to `log_prob` in the on-policy case.
     pub old_log_prob: &'a [f32],
     pub advantages: &'a [f32],
-    /// log π under the reference, where there is one.
+    /// log π under the reference, if the run has a reference.
     pub ref_log_prob: Option<&'a [f32]>,
     /// The prompt that each sequence answers: an index that the responses to one prompt share.
     pub groups: &'a [usize],

@@ -18,7 +18,7 @@ pub(super) const LOSS: PolicyLoss = PolicyLoss {
           OpenRLHF: PolicyLoss of type gspo, which is always seq-mean-token-mean.\n\
           Deviation: TRL and OpenRLHF do not hold s below e^10; OpenRLHF applies its dual_clip here too, and with a rollout \
           correction takes the rollout engine's log-probabilities as old ones, which here is bypass mode. With a top-entropy mask, \
-          the gradient is that of the chosen tokens, as their own log π carries it; in TRL all tokens of a response share it.\n\
+          the gradient comes from the chosen tokens, as their own log π carries it; in TRL all tokens of a response share it.\n\
           When: mixture-of-experts models and long responses, with clip ranges near 3e-4 and seq-mean-token-mean.",
     aggregation: None,
     prepare: None,

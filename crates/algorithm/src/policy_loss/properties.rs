@@ -223,7 +223,7 @@ proptest! {
         }
     }
 
-    /// With ρ = 1 a surrogate is within its clip range and its slope is that of ρ, so every loss is the policy gradient −A·w:
+    /// With ρ = 1 a surrogate is within its clip range and its slope is the slope of ρ, so every loss is the policy gradient −A·w:
     /// a gate (sapo) has slope 1 there, a weight (cispo, dppo, vespo) is 1, and a penalty (kl_cov, dro) has its minimum.
     /// The ratio of `rloo` is a product and not a mean, so that it counts each token as often as its response has tokens.
     #[test]
@@ -287,8 +287,8 @@ proptest! {
         let above = entropy.iter().zip(mask).filter(|(h, m)| **m == 1.0 && **h >= lowest).count();
         prop_assert_eq!(kept.iter().filter(|&&k| k == 1.0).count(), above);
         let position = (1.0 - share) * (trained.max(1) - 1) as f64;
-        let least = trained - (position.ceil() as usize).min(trained);
-        prop_assert!(above == least || (position - position.round()).abs() < 1e-5, "{above} of {trained}, {share}");
+        let min = trained - (position.ceil() as usize).min(trained);
+        prop_assert!(above == min || (position - position.round()).abs() < 1e-5, "{above} of {trained}, {share}");
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) const LOSS: PolicyLoss = PolicyLoss {
           Deviation: TRL does not hold log ρ, whose exponential then overflows, and has no importance weights: here they weight \
           each token's part of its response. \
           actor/pg_clipfrac is of responses, as TRL's clip_ratio/region_mean.\n\
-          When: with the estimator of the same name and an outcome reward. The gradient is that of the sum over tokens, so \
+          When: with the estimator of the same name and an outcome reward. The gradient is the gradient of the sum over tokens, so \
           long responses weigh more, and off-policy ratios leave the clip range soon.",
     aggregation: Some("seq-mean-token-mean"),
     prepare: None,

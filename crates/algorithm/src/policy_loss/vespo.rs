@@ -5,7 +5,7 @@ use crate::column::Segments;
 use burnish_registry::{Refusal, When};
 
 /// The lower bound of w (TRL).
-const LEAST_RATIO: f64 = 1e-8;
+const MIN_RATIO: f64 = 1e-8;
 
 pub(super) const LOSS: PolicyLoss = PolicyLoss {
     name: "vespo",
@@ -40,12 +40,12 @@ pub(super) const LOSS: PolicyLoss = PolicyLoss {
 
 fn run(x: &LossInput) -> PolicyLossOutput {
     let o = x.options;
-    let least = LEAST_RATIO.ln();
+    let min = MIN_RATIO.ln();
     let segments = Segments::new(x.offsets, &x.mask.device());
     let log_ratio = x.log_ratio().detach();
-    let log_weights = x.rollout_is_weights.clone().map(|weights| weights.log().clamp(least, MAX_LOG_RATIO));
+    let log_weights = x.rollout_is_weights.clone().map(|weights| weights.log().clamp(min, MAX_LOG_RATIO));
     let logs = log_weights.map_or_else(|| log_ratio.clone(), |log_weights| log_ratio.clone() + log_weights);
-    let log_w = segments.spread(segments.sum(logs * x.mask.clone()).clamp(least, MAX_LOG_RATIO));
+    let log_w = segments.spread(segments.sum(logs * x.mask.clone()).clamp(min, MAX_LOG_RATIO));
 
     let negative = x.advantages.clone().lower_scalar(0.0);
     let by_sign = |pos: f64, neg: f64| x.mask.full_like(pos).mask_fill(negative.clone(), neg);

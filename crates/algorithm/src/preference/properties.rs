@@ -25,7 +25,7 @@ fn options(loss: &PreferenceLoss, divergence: &str) -> Options {
     Options::read(loss.reads, value).unwrap()
 }
 
-/// Every loss of pairs by itself, with every divergence that it takes, weighted where it may be.
+/// Every loss of pairs by itself, with every divergence that it supports, and with weights if they are allowed.
 fn objectives() -> Vec<(String, PairObjective)> {
     let mut all = Vec::new();
     for loss in PREFERENCE_LOSSES.iter().filter(|loss| !loss.is_of_rows()) {

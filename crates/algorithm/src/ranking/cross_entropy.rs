@@ -43,12 +43,12 @@ pub fn step_loss(numbers: &[f32], target: StepTarget) -> (f64, Vec<f64>, bool) {
     let max = f64::from(numbers[largest]);
     let sum: f64 = numbers.iter().map(|&x| (f64::from(x) - max).exp()).sum();
     let log_p = |k: usize| f64::from(numbers[k]) - max - sum.ln();
-    let (wanted, best) = match target {
+    let (targets, best) = match target {
         StepTarget::Class(class) => (vec![(class, 1.0)], class),
         StepTarget::Shares([first, second]) => (vec![(0, first), (1, second)], usize::from(second > first)),
     };
     let mut d: Vec<f64> = (0..numbers.len()).map(|k| log_p(k).exp()).collect();
-    wanted.iter().for_each(|(k, q)| d[*k] -= q);
-    let loss = wanted.iter().filter(|(_, q)| *q != 0.0).map(|(k, q)| -q * log_p(*k)).sum();
+    targets.iter().for_each(|(k, q)| d[*k] -= q);
+    let loss = targets.iter().filter(|(_, q)| *q != 0.0).map(|(k, q)| -q * log_p(*k)).sum();
     (loss, d, largest == best)
 }

@@ -7,7 +7,7 @@ use super::PairScores;
 pub struct PairTally {
     /// All scores; the scores of a pair follow each other.
     scores: Vec<f64>,
-    /// Pairs whose chosen score is the higher one.
+    /// Pairs whose chosen score is higher.
     right: usize,
     /// Σ r⁺ − r⁻
     gaps: f64,
@@ -26,11 +26,11 @@ impl PairTally {
             return Vec::new();
         }
         let pairs = (self.scores.len() / 2) as f64;
-        let (least, max) = (f64::min as fn(f64, f64) -> f64, f64::max as fn(f64, f64) -> f64);
+        let (min, max) = (f64::min as fn(f64, f64) -> f64, f64::max as fn(f64, f64) -> f64);
         vec![
             ("accuracy", self.right as f64 / pairs),
             ("margin", self.gaps / pairs),
-            ("min_reward", self.scores.iter().copied().fold(f64::INFINITY, least)),
+            ("min_reward", self.scores.iter().copied().fold(f64::INFINITY, min)),
             ("mean_reward", self.mean()),
             ("max_reward", self.scores.iter().copied().fold(f64::NEG_INFINITY, max)),
         ]

@@ -160,7 +160,7 @@ impl Rejection {
         add("seq_std", std_of_sequences(&per_sequence));
         add("seq_max", max(&per_sequence));
         add("seq_min", min(&per_sequence));
-        add("seq_max_deviation", per_sequence.iter().fold(0.0, |most, v| v.abs().max(most)));
+        add("seq_max_deviation", per_sequence.iter().fold(0.0, |largest, v| v.abs().max(largest)));
         add("seq_fraction_high", share(&per_sequence, |v| v > self.upper));
         if divergence == PolicyDivergence::K1 {
             add("seq_fraction_low", share(&per_sequence, |v| v < self.lower));

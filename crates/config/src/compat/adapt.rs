@@ -82,7 +82,7 @@ pub struct VerlAdapter<'a> {
     /// The values of `lora.*` in verl's files, for models that Megatron trains.
     lora: RefCell<Vec<(String, Node)>>,
     /// The values that the user's files and overrides give under today's names.
-    given: RefCell<HashMap<String, Node>>,
+    set_keys: RefCell<HashMap<String, Node>>,
     /// True if a later override always wins, under its old or new name, as in the conversion of a command.
     later_wins: bool,
 }
@@ -96,7 +96,7 @@ impl<'a> VerlAdapter<'a> {
             deleted: RefCell::default(),
             preset: RefCell::default(),
             lora: RefCell::default(),
-            given: RefCell::default(),
+            set_keys: RefCell::default(),
             later_wins: false,
         }
     }
@@ -235,10 +235,10 @@ impl<'a> VerlAdapter<'a> {
     }
 
     /// Notes the values with today's names in a file of the user or in an override.
-    fn note_given(&self, key: &str, node: &Node) {
+    fn note_set(&self, key: &str, node: &Node) {
         leaves(key, node, &mut |key, node| {
             if self.row(key).is_none() {
-                self.given.borrow_mut().insert(key.to_owned(), node.clone());
+                self.set_keys.borrow_mut().insert(key.to_owned(), node.clone());
             }
         });
     }
@@ -249,8 +249,8 @@ impl<'a> VerlAdapter<'a> {
     /// # Errors
     /// If there are two different values.
     fn replaces_today(&self, old: (&str, &Node), new: (&str, &Node), present: &Node) -> Result<bool, Problem> {
-        let ((old, given), (to, value)) = (old, new);
-        if given.value == Value::Null || alike(&present.value, &value.value) {
+        let ((old, set_keys), (to, value)) = (old, new);
+        if set_keys.value == Value::Null || alike(&present.value, &value.value) {
             return Ok(false);
         }
         let says_nothing = NULL_YIELDS.iter().chain(NULL_IS_UNSET).any(|pattern| fits_key(pattern, to));
@@ -258,7 +258,7 @@ impl<'a> VerlAdapter<'a> {
             return Ok(true);
         }
         let message = format!("`{old}` and `{to}` are the same setting but have two values; the other is at {}", present.origin);
-        Err(Problem::new(old, message).at(&given.origin).help(format!("remove `{old}`")))
+        Err(Problem::new(old, message).at(&set_keys.origin).help(format!("remove `{old}`")))
     }
 
     /// Moves the old keys of one file to their new names.
@@ -274,7 +274,7 @@ impl<'a> VerlAdapter<'a> {
             Origin::Override(_) => false,
         };
         if !is_ours {
-            self.note_given("", body);
+            self.note_set("", body);
         }
         for (key, row, node) in old {
             remove(body, &key);
@@ -291,11 +291,11 @@ impl<'a> VerlAdapter<'a> {
                 self.lora.borrow_mut().push((to.clone(), value.clone()));
             }
             // In some of verl's files the old name has the effective value, and the new name has its default.
-            let is_verls = |given: &&Node| gives_way && is_default(self.kind, &to, &given.value);
-            let earlier = self.given.borrow().get(&to).filter(|given| !is_ours && !is_verls(given)).cloned();
-            let given = body.get(&to).cloned().filter(|given| !is_ours || given.value != Value::Null).or(earlier);
-            if let Some(given) = given
-                && (gives_way || !self.replaces_today((&key, &node), (&to, &value), &given)?)
+            let is_verls = |set_keys: &&Node| gives_way && is_default(self.kind, &to, &set_keys.value);
+            let earlier = self.set_keys.borrow().get(&to).filter(|set_keys| !is_ours && !is_verls(set_keys)).cloned();
+            let set_keys = body.get(&to).cloned().filter(|set_keys| !is_ours || set_keys.value != Value::Null).or(earlier);
+            if let Some(set_keys) = set_keys
+                && (gives_way || !self.replaces_today((&key, &node), (&to, &value), &set_keys)?)
             {
                 continue;
             }
@@ -310,9 +310,9 @@ impl<'a> VerlAdapter<'a> {
     fn unset_old(&self, old: &str, row: &KeyRow, node: &Node, body: &mut Node) {
         let Some(to) = &row.target else { return };
         let was_set = self.renamed.borrow().iter().any(|known| known.from == old);
-        let is_given = self.given.borrow().contains_key(to);
+        let is_set = self.set_keys.borrow().contains_key(to);
         self.note(old, to, &node.value, &node.origin);
-        if let Some(default) = self.defaults.get(to).filter(|_| was_set && !is_given) {
+        if let Some(default) = self.defaults.get(to).filter(|_| was_set && !is_set) {
             body.put(to, Node { value: default.value.clone(), ..node.clone() });
         }
     }
@@ -320,11 +320,11 @@ impl<'a> VerlAdapter<'a> {
     /// Translates an override of a renamed key.
     fn renamed_override(&self, one: Override, row: &KeyRow) -> Result<Vec<Override>, Problem> {
         let Some(to) = &row.target else { return Ok(vec![]) };
-        let unset = one.value.as_ref().is_none_or(|given| given.value == Value::Null);
+        let unset = one.value.as_ref().is_none_or(|set_keys| set_keys.value == Value::Null);
         if unset {
             // Null or a deletion reverts a value that was set under the same name.
-            let is_given = self.given.borrow().contains_key(to);
-            let was_set = !is_given && self.renamed.borrow().iter().any(|known| known.from == one.key);
+            let is_set = self.set_keys.borrow().contains_key(to);
+            let was_set = !is_set && self.renamed.borrow().iter().any(|known| known.from == one.key);
             if one.operation != Operation::Delete {
                 self.note(&one.key, to, &Value::Null, &one.origin);
             }
@@ -332,15 +332,15 @@ impl<'a> VerlAdapter<'a> {
             let back = |value| Override { operation: Operation::Force, key: to.clone(), value: Some(value), ..one.clone() };
             return Ok(default.map(back).into_iter().collect());
         }
-        let Some(given) = &one.value else { return Ok(vec![]) };
-        let Some((key, value)) = self.translated(&one.key, row, given) else { return Ok(vec![]) };
-        let present = self.given.borrow().get(&key).filter(|_| !self.later_wins).cloned();
+        let Some(set_keys) = &one.value else { return Ok(vec![]) };
+        let Some((key, value)) = self.translated(&one.key, row, set_keys) else { return Ok(vec![]) };
+        let present = self.set_keys.borrow().get(&key).filter(|_| !self.later_wins).cloned();
         if let Some(present) = present
-            && !self.replaces_today((&one.key, given), (&key, &value), &present)?
+            && !self.replaces_today((&one.key, set_keys), (&key, &value), &present)?
         {
             return Ok(vec![]);
         }
-        self.note(&one.key, &key, &given.value, &one.origin);
+        self.note(&one.key, &key, &set_keys.value, &one.origin);
         Ok(vec![Override { operation: Operation::Force, key, value: Some(value), ..one }])
     }
 
@@ -362,9 +362,7 @@ impl<'a> VerlAdapter<'a> {
         rest.put(&one.key, value);
         others.iter().for_each(|other| remove(&mut rest, &other.key));
         let rest = rest.get(&one.key).cloned().map(|value| Override { value: Some(value), ..one });
-        rest.iter()
-            .filter_map(|rest| Some((&rest.key, rest.value.as_ref()?)))
-            .for_each(|(key, value)| self.note_given(key, value));
+        rest.iter().filter_map(|rest| Some((&rest.key, rest.value.as_ref()?))).for_each(|(key, value)| self.note_set(key, value));
         let others = others.into_iter().map(|other| self.overriding(other, root)).collect::<Result<Vec<_>, _>>()?;
         Ok(rest.into_iter().chain(others.into_iter().flatten()).collect())
     }
@@ -404,10 +402,10 @@ impl Adapt for VerlAdapter<'_> {
                 if is_deletion {
                     self.deleted.borrow_mut().push((one.key.clone(), one.origin.clone()));
                 }
-                if let Some(given) = one.value.as_ref().filter(|_| !is_deletion) {
-                    self.note_given(&one.key, given);
+                if let Some(set_keys) = one.value.as_ref().filter(|_| !is_deletion) {
+                    self.note_set(&one.key, set_keys);
                 }
-                let value = one.value.as_ref().map(|given| self.unset(&one.key, given).unwrap_or_else(|| given.clone()));
+                let value = one.value.as_ref().map(|set_keys| self.unset(&one.key, set_keys).unwrap_or_else(|| set_keys.clone()));
                 // verl needs `+` for keys that are missing in its file; here they have a default.
                 let is_added = one.operation == Operation::Add && self.defaults.get(&one.key).is_some();
                 let operation = if is_added && !self.verl_has(&one.key) { Operation::Force } else { one.operation };

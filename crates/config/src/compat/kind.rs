@@ -115,12 +115,12 @@ impl Kind {
     }
 
     /// Returns the rows of only this kind, in order of precedence.
-    pub(crate) fn own_rows(self) -> impl Iterator<Item = &'static (&'static str, KeyTreatment)> {
+    pub(crate) fn rows_of_kind(self) -> impl Iterator<Item = &'static (&'static str, KeyTreatment)> {
         KINDS[self as usize].rows.into_iter().flatten()
     }
 
     /// Returns the rows of this kind and then the rows of every kind, in order of precedence.
     pub fn rows(self) -> impl Iterator<Item = &'static (&'static str, KeyTreatment)> {
-        self.own_rows().chain(EVERYWHERE)
+        self.rows_of_kind().chain(EVERYWHERE)
     }
 }

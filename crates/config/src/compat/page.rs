@@ -34,7 +34,7 @@ pub fn page() -> Result<String, ConfigError> {
         }
     }
     for kind in Kind::all() {
-        let rows: Vec<_> = kind.own_rows().collect();
+        let rows: Vec<_> = kind.rows_of_kind().collect();
         page.push_str(&format!("\n#### {}\n\n{}", kind.title(), list(&rows)));
     }
     let everywhere: Vec<_> = EVERYWHERE.iter().collect();

@@ -2,7 +2,7 @@
 
 use burnish_hydra::segments;
 
-/// True if a dotted pattern matches a dotted key. `*` stands for one part or for a piece of one, `**` for any number of parts.
+/// True if a dotted pattern matches a dotted key. `*` matches one part or a piece of a part, `**` any number of parts.
 pub fn fits_key(pattern: &str, key: &str) -> bool {
     fits(&segments(pattern).collect::<Vec<_>>(), &segments(key).collect::<Vec<_>>())
 }

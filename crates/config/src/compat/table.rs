@@ -1,7 +1,7 @@
 //! The table of verl's keys that are not settings: renamed, ignored and refused keys, with the reasons. A key without a row is a
 //! setting, listed in `docs/config.md`.
 //!
-//! A pattern is a dotted key. `*` stands for one part or its end, `**` for any number of parts, also 0. The first matching row
+//! A pattern is a dotted key. `*` matches one part or its end, `**` any number of parts, including 0. The first matching row
 //! counts. To make one of these keys a setting, add its default under `config/` and its field, and delete its row.
 
 /// The treatment of a key of verl.
@@ -26,14 +26,14 @@ use KeyTreatment::{Ignored, Refused, Renamed, Sets, SetsFrom, Unread};
 const ONE_TEACHER: &str = "one teacher judges all rows";
 const PROCESSES: &str =
     "the number of ranks is the number of started processes, one per device: `mpirun -n N trainer …` (docs/scale-out.md)";
-const WHOLE: &str = "each rank holds all weights";
+const ALL_WEIGHTS: &str = "each rank holds all weights";
 const SHARDED: &str =
     "optimizer state is sharded over the ranks, each rank holds all weights, and nothing is offloaded (docs/scale-out.md)";
 const TOGETHER: &str = "all models run in the training processes, none on separate devices";
 const ONE_PATIENCE: &str = "one time limit applies to all models";
 const ONE_DTYPE: &str = "weights, optimizer and losses are float32; the model's dtype sets the format of matmuls";
 const NO_DROPOUT: &str = "dropout is not applied: the sampling policy is the trained policy";
-const OWN_SEED: &str = "trainer.seed is the seed";
+const SEED_SETTING: &str = "trainer.seed is the seed";
 const GENERATION_READS: &str = "generation reads only model.path, rollout and its own data";
 const NATIVE: &str = "the native engine generates with the trained weights in memory";
 const NO_ACTIVATIONS: &str = "activations are kept on the device";
@@ -57,10 +57,10 @@ const NO_SKIP: &str = "every response is newly generated";
 const NO_TORCH: &str = "torch is not used: fused operations are built in";
 const NO_TRANSFER_QUEUE: &str = "data stays in one process";
 const NO_READER: &str = "it has no reader: every prompt keeps its ids and its messages";
-const OWN_CONFIG: &str = "the model's config.json decides: change it there";
+const CONFIG_OF_MODEL: &str = "the model's config.json decides: change it there";
 const OPTIMIZER_BY_NAME: &str = "only optim.optimizer names the optimizer, by the name in torch or bitsandbytes";
 const RECOMPUTE: &str = "enable_gradient_checkpointing of the model trades memory for computation";
-const OWN_WEIGHTS: &str = "weights are read from the model's folder, or drawn with init=random";
+const WEIGHTS_OF_MODEL: &str = "weights are read from the model's folder, or drawn with init=random";
 const SAVES_AT_ONCE: &str = "a checkpoint is written before the next step, and verified when it is loaded";
 
 /// Rows for every kind of configuration.
@@ -141,8 +141,8 @@ pub(crate) const EVERYWHERE: &[(&str, KeyTreatment)] = &[
     ("**.lora.merge", Ignored("generation applies the adapter without merging it; trainer export merges it")),
     ("**.lora.dtype", Ignored(ONE_DTYPE)),
     ("**.lora.freeze_*", Ignored(NO_IMAGES)),
-    ("**.lora.a2a_experimental", Ignored(WHOLE)),
-    ("**.lora.fully_sharded_loras", Ignored(WHOLE)),
+    ("**.lora.a2a_experimental", Ignored(ALL_WEIGHTS)),
+    ("**.lora.fully_sharded_loras", Ignored(ALL_WEIGHTS)),
     ("**.use_liger", Ignored(NO_TORCH)),
     ("**.use_fused_kernels", Ignored(NO_TORCH)),
     ("**.fused_kernel_options.**", Ignored(NO_TORCH)),
@@ -158,7 +158,7 @@ pub(crate) const EVERYWHERE: &[(&str, KeyTreatment)] = &[
     ("**.entropy_checkpointing", Ignored("the head always works in chunks of tokens")),
     ("**.fsdp_config.*dtype", Ignored(ONE_DTYPE)),
     ("**.fsdp_config.mixed_precision.**", Ignored(ONE_DTYPE)),
-    ("**.fsdp_config.seed", Ignored(OWN_SEED)),
+    ("**.fsdp_config.seed", Ignored(SEED_SETTING)),
     ("**.fsdp_config.**", Ignored(SHARDED)),
     ("**.override_transformer_config.*_fusion", Ignored(NO_TORCH)),
     ("**.override_transformer_config.attention_backend", Ignored(NO_TORCH)),
@@ -168,21 +168,21 @@ pub(crate) const EVERYWHERE: &[(&str, KeyTreatment)] = &[
     ("**.override_transformer_config.fp8*", Refused(NO_QAT)),
     ("**.override_transformer_config.moe_*", Ignored(NO_MOE)),
     ("**.override_transformer_config.recompute_*", Ignored(RECOMPUTE)),
-    ("**.override_transformer_config.account_for_*", Ignored(WHOLE)),
-    ("**.override_transformer_config.num_layers_in_*", Ignored(WHOLE)),
-    ("**.override_transformer_config.deallocate_pipeline_outputs", Ignored(WHOLE)),
-    ("**.override_transformer_config.**", Refused(OWN_CONFIG)),
-    ("**.override_mcore_model_config.**", Refused(OWN_CONFIG)),
+    ("**.override_transformer_config.account_for_*", Ignored(ALL_WEIGHTS)),
+    ("**.override_transformer_config.num_layers_in_*", Ignored(ALL_WEIGHTS)),
+    ("**.override_transformer_config.deallocate_pipeline_outputs", Ignored(ALL_WEIGHTS)),
+    ("**.override_transformer_config.**", Refused(CONFIG_OF_MODEL)),
+    ("**.override_mcore_model_config.**", Refused(CONFIG_OF_MODEL)),
     ("**.megatron.dtype", Ignored(ONE_DTYPE)),
-    ("**.megatron.seed", Ignored(OWN_SEED)),
-    ("**.megatron.use_dist_checkpointing", Refused(OWN_WEIGHTS)),
+    ("**.megatron.seed", Ignored(SEED_SETTING)),
+    ("**.megatron.use_dist_checkpointing", Refused(WEIGHTS_OF_MODEL)),
     ("**.megatron.**", Ignored(SHARDED)),
     ("**.strategy", Ignored(SHARDED)),
-    ("**.ulysses_sequence_parallel_size", Ignored(WHOLE)),
+    ("**.ulysses_sequence_parallel_size", Ignored(ALL_WEIGHTS)),
     ("**.nccl_timeout", Unread(ONE_PATIENCE)),
     ("**.gradient_checkpointing_kwargs.**", Ignored("whole blocks are recomputed")),
     ("**.enable_activation_offload", Ignored(NO_ACTIVATIONS)),
-    ("**.load_weight", Refused(OWN_WEIGHTS)),
+    ("**.load_weight", Refused(WEIGHTS_OF_MODEL)),
     ("**.hf_config_path", Refused("config.json is read from the model's folder")),
     ("**.router_replay.mode", Refused(NO_MOE)),
     ("**.router_replay.**", Ignored(NO_MOE)),
@@ -219,7 +219,7 @@ macro_rules! engine {
             (concat!($at, "scheduling_policy"), Ignored("prompts are taken in order")),
             (concat!($at, "seed"), Ignored("trainer.seed is the seed of sampling")),
             (concat!($at, "full_determinism"), Ignored("generation is always deterministic on the CPU")),
-            (concat!($at, "*_parallel_size"), Ignored(WHOLE)),
+            (concat!($at, "*_parallel_size"), Ignored(ALL_WEIGHTS)),
             (concat!($at, "nnodes"), Ignored(TOGETHER)),
             (concat!($at, "n_gpus_per_node"), Ignored(TOGETHER)),
             (concat!($at, "disaggregation.enabled"), Refused(TOGETHER)),
@@ -330,13 +330,13 @@ pub(super) const RL: &[(&str, KeyTreatment)] = &[
     // Critic and rewards.
     ("critic.fsdp.*dtype", Ignored(ONE_DTYPE)),
     ("critic.fsdp.mixed_precision.**", Ignored(ONE_DTYPE)),
-    ("critic.fsdp.seed", Ignored(OWN_SEED)),
+    ("critic.fsdp.seed", Ignored(SEED_SETTING)),
     ("critic.fsdp.**", Ignored(SHARDED)),
     ("critic.kl_ctrl.**", Ignored("it has no reader: algorithm.kl_ctrl holds the KL controller")),
     ("critic.rollout_n", Ignored("only actor_rollout_ref.rollout.n sets the number of responses")),
     ("critic.model.tokenizer_path", Ignored("the critic reads the tokens of the policy")),
     ("critic.model.override_config.moe_config.**", Ignored(NO_MOE)),
-    ("critic.model.override_config.**", Refused(OWN_CONFIG)),
+    ("critic.model.override_config.**", Refused(CONFIG_OF_MODEL)),
     ("critic.model.custom_chat_template", Ignored("the critic reads the tokens of the policy")),
     ("reward_model.reward_loop_class_name", Refused(NO_PYTHON)),
     ("reward_model.reward_loop_module_path", Refused(NO_PYTHON)),
@@ -344,7 +344,7 @@ pub(super) const RL: &[(&str, KeyTreatment)] = &[
     ("reward_model.use_reward_loop", Ignored("responses are always scored while others are generated")),
     ("reward_model.reward_loop_source", Ignored(NO_PYTHON)),
     ("reward_model.reward_kwargs.**", Unread("only the reward manager dapo has such settings")),
-    ("reward_model.model.override_config.**", Refused(OWN_CONFIG)),
+    ("reward_model.model.override_config.**", Refused(CONFIG_OF_MODEL)),
     ("reward_model.rollout.**", Ignored(NO_REWARD_SERVER)),
     ("reward_model.enable_resource_pool", Ignored(TOGETHER)),
     ("reward_model.nnodes", Ignored(TOGETHER)),
@@ -415,7 +415,7 @@ pub(super) const SFT: &[(&str, KeyTreatment)] = &[
     ("optim.lr_decay_style", Renamed("optim.lr_scheduler_type")),
     ("trainer.checkpoint.**", Renamed("checkpoint.**")),
     ("model.override_config.attn_implementation", Ignored(NO_TORCH)),
-    ("model.override_config.**", Refused(OWN_CONFIG)),
+    ("model.override_config.**", Refused(CONFIG_OF_MODEL)),
     (
         "data.custom_cls.path",
         Refused("custom dataset classes are not supported: only rewards, tools and environments may be Python"),
@@ -429,8 +429,8 @@ pub(super) const SFT: &[(&str, KeyTreatment)] = &[
     ("engine.enable_fp8", Refused(NO_QAT)),
     ("engine.*dtype", Ignored(ONE_DTYPE)),
     ("engine.mixed_precision.**", Ignored(ONE_DTYPE)),
-    ("engine.seed", Ignored(OWN_SEED)),
-    ("engine.use_dist_checkpointing", Refused(OWN_WEIGHTS)),
+    ("engine.seed", Ignored(SEED_SETTING)),
+    ("engine.use_dist_checkpointing", Refused(WEIGHTS_OF_MODEL)),
     ("engine.**", Ignored(SHARDED)),
 ];
 

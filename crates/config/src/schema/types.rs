@@ -140,7 +140,7 @@ impl<'de> Deserialize<'de> for NumberOrText {
     }
 }
 
-/// A list, which may be written without brackets if it has one element.
+/// A list; one element may be written without brackets.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct OneOrMany<T>(pub Vec<T>);

@@ -32,11 +32,11 @@ pub(super) fn rollout(config: &PpoConfig, report: &mut Report) {
             data.max_response_length,
         ),
     ];
-    for (key, value, master, wanted) in mirrors {
-        if value != wanted {
+    for (key, value, master, expected) in mirrors {
+        if value != expected {
             report.wrong(
                 key,
-                format!("`{key}` is {value}, but `{master}` is {wanted}"),
+                format!("`{key}` is {value}, but `{master}` is {expected}"),
                 format!("set only {master}, and remove {key}"),
             );
         }

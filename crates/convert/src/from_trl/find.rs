@@ -36,7 +36,7 @@ const ACCELERATE: &[(&str, usize)] = &[
     ("context_parallel_2gpu", 2),
 ];
 
-/// Launchers that say how many processes they start.
+/// Launchers that set the number of processes that they start.
 const COUNTED: &[&str] = &[
     "accelerate",
     "accelerate-launch",

@@ -80,7 +80,7 @@ fn is_override(word: &str) -> bool {
 /// Finds one of verl's programs by the last part of its name.
 ///
 /// # Errors
-/// If there is no such program.
+/// If the program is not known.
 pub(super) fn named(name: &str) -> Result<&'static Program, Problem> {
     let known = || PROGRAMS.iter().map(Program::name);
     let bare = name.trim_end_matches(".py").rsplit(['.', '/']).next().unwrap_or_default();

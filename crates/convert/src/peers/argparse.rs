@@ -24,7 +24,8 @@ pub(super) fn names(words: &[String]) -> Vec<&str> {
     words.iter().filter(|word| is_option(word)).map(|word| word[..name(word)].trim_start_matches('-')).collect()
 }
 
-/// Reads the words after the name of a command. The names have the meaning of an edition, else of the newest edition with them.
+/// Reads the words after the name of a command. The names have the meaning of the edition, or of the newest edition that has
+/// them.
 ///
 /// # Errors
 /// If a value is missing or has a wrong type, or a word does not belong to an option.

@@ -26,7 +26,7 @@ pub(super) struct ChosenCall<'a> {
     pub program: Option<ReadProgram>,
 }
 
-/// Chooses the first command whose stage is known from its name or its program, else the first one.
+/// Chooses the first command whose stage is known from its name or its program, otherwise the first command.
 ///
 /// # Errors
 /// If a program is not a program of its language.

@@ -45,7 +45,7 @@ pub struct PeerSource<'a> {
 /// Converts the first command of a library in a text.
 ///
 /// # Errors
-/// If there is no such command, its stage is not supported, or the library would refuse the command.
+/// If no command is found, its stage is not supported, or the library would refuse the command.
 pub fn convert(peer: &'static Peer, source: &PeerSource) -> Result<PeerConversion, ConfigError> {
     let calls = source.calls.iter();
     let mut found: Vec<_> = calls.filter_map(|(line, words)| Some((*line, words.as_slice(), (peer.find)(words)?))).collect();

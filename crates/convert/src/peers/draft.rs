@@ -17,7 +17,7 @@ pub struct Setting {
     pub value: Value,
     /// Comment in the recipe: the options that the value comes from.
     pub why: String,
-    /// True if the command gives one of these options.
+    /// True if the command sets one of these options.
     pub is_set: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The edition of a command: the release of the library whose defaults count for options that the command does not give.
+//! The edition of a command: the release of the library whose defaults apply to options that the command does not set.
 
 use super::names::{Meaning, meaning};
 use super::options::PeerOptions;

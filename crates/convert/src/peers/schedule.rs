@@ -40,7 +40,7 @@ enum OptionMeaning {
     Steps,
     /// The option is a share of the learning rate, the setting a rate.
     Rate,
-    /// The option must have this value, and there is no such setting.
+    /// The option must have this value, because a setting for it does not exist.
     Only(&'static str),
 }
 use OptionMeaning::{Only, Rate, Same, Steps};

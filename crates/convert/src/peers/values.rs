@@ -37,12 +37,12 @@ impl OptionValues {
         value.cloned().unwrap_or_else(|| self.default(names))
     }
 
-    /// Returns true if the call gives one of these options.
+    /// Returns true if the call sets one of these options.
     pub fn is_set(&self, names: &str) -> bool {
         names.split(' ').any(|name| self.set_options.contains_key(name))
     }
 
-    /// Returns true if the call gives one of these options, or the edition has one.
+    /// Returns true if the call sets one of these options, or the edition has one.
     pub fn has(&self, names: &str) -> bool {
         self.is_set(names) || names.split(' ').any(|name| self.edition_has(name))
     }

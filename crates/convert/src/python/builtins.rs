@@ -68,7 +68,7 @@ pub(super) fn is_builtin(name: &str) -> bool {
 }
 
 impl<'a> PyMachine<'a> {
-    /// Calls a builtin by its full name: `None` if there is no such builtin, `Some(None)` if its result is unknown.
+    /// Calls a builtin by its full name: `None` if the builtin is unknown, `Some(None)` if its result is unknown.
     #[expect(clippy::option_option, reason = "an unknown result differs from an unknown function")]
     pub(super) fn builtin(&mut self, path: &str, arguments: &Arguments<'a>) -> Option<Option<PyValue<'a>>> {
         let first = arguments.positional.first();

@@ -231,7 +231,7 @@ impl<'a> PyMachine<'a> {
         self.frame().names.insert("return ".into(), value);
     }
 
-    /// Returns the value of a name that is one of two.
+    /// Returns the value of a name with two possible values.
     pub(super) fn merge(&self, one: PyValue<'a>, other: PyValue<'a>) -> PyValue<'a> {
         if one.is_same(&other) {
             return one;

@@ -146,7 +146,7 @@ pub(crate) enum PyValue<'a> {
     Function(Rc<PyFunction<'a>>),
     Class(Rc<PyClass<'a>>),
     Object(Rc<PyObject<'a>>),
-    /// The value of an option that the words of the command give, or its default.
+    /// The value of an option in the words of the command, or its default.
     Option(Rc<str>),
     Unknown(Rc<UnknownValue>),
 }

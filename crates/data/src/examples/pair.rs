@@ -141,7 +141,7 @@ fn read(row: &Row, tokenizer: &Tokenizer, options: &PairOptions) -> Result<RowOu
     let PairTokens { prompt, answers: [chosen, rejected] } = match options.answers {
         ScoredPart::Whole => {
             notes.extend(texts.prompt.is_none().then_some(NO_PROMPT));
-            texts.whole(tokenizer)?
+            texts.full(tokenizer)?
         }
         ScoredPart::AfterPrompt => {
             let splits = texts.splits(tokenizer)?;
@@ -275,10 +275,10 @@ impl PairTexts {
     ) -> Result<Self> {
         let variables = columns.chat.variables(row, chat_kwargs)?;
         let render = |messages: &[Value], asks| tokenizer.apply_chat_template(&messages.into(), asks, &variables);
-        let whole = |messages: Vec<Value>| fit_to_template(with_system(&row.values, messages)?, false, tokenizer, &variables);
+        let full = |messages: Vec<Value>| fit_to_template(with_system(&row.values, messages)?, false, tokenizer, &variables);
         let prompt_length = if prompt.is_empty() { 0 } else { with_system(&row.values, prompt)?.len() };
         let [chosen, rejected] = wholes;
-        let (chosen, rejected) = (whole(chosen)?, whole(rejected)?);
+        let (chosen, rejected) = (full(chosen)?, full(rejected)?);
         let prompt = (prompt_length > 0).then(|| render(&chosen[..prompt_length], true)).transpose()?;
         Ok(Self { form: TextForm::Rendered, prompt, wholes: [render(&chosen, false)?, render(&rejected, false)?] })
     }
@@ -299,14 +299,14 @@ impl PairTexts {
             );
         };
         let prompt_ids = self.form.encode(tokenizer, prompt)?;
-        let split = |whole| split_after(tokenizer, self.form, prompt, &prompt_ids, whole);
+        let split = |full| split_after(tokenizer, self.form, prompt, &prompt_ids, full);
         Ok([split(&self.wholes[0])?, split(&self.wholes[1])?])
     }
 
     /// Returns the common beginning of both sides, and the rest of each side, which has at least one token.
-    fn whole(&self, tokenizer: &Tokenizer) -> Result<PairTokens> {
+    fn full(&self, tokenizer: &Tokenizer) -> Result<PairTokens> {
         let [chosen, rejected] = &self.wholes;
-        let mut sides = [self.form.encode_whole(tokenizer, chosen)?, self.form.encode_whole(tokenizer, rejected)?];
+        let mut sides = [self.form.encode_full(tokenizer, chosen)?, self.form.encode_full(tokenizer, rejected)?];
         let same = common(&sides[0], &sides[1]).min(sides[0].len().min(sides[1].len()).saturating_sub(1));
         let answers = sides.each_mut().map(|side| side.split_off(same));
         let [prompt, _] = sides;

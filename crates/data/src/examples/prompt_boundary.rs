@@ -42,7 +42,7 @@ impl TextForm {
     }
 
     /// Returns the ids of a whole text, including its end.
-    pub(crate) fn encode_whole(self, tokenizer: &Tokenizer, text: &str) -> Result<Vec<u32>> {
+    pub(crate) fn encode_full(self, tokenizer: &Tokenizer, text: &str) -> Result<Vec<u32>> {
         let mut ids = self.encode(tokenizer, text)?;
         self.end(tokenizer, &mut ids);
         Ok(ids)
@@ -55,9 +55,9 @@ impl TextForm {
     }
 }
 
-/// Splits the tokens of `whole`, which begins with `prompt` unless the chat template renders the two differently.
-pub(super) fn split(tokenizer: &Tokenizer, form: TextForm, prompt: &str, whole: &str) -> Result<PromptSplit> {
-    split_after(tokenizer, form, prompt, &form.encode(tokenizer, prompt)?, whole)
+/// Splits the tokens of `full`, which begins with `prompt` unless the chat template renders the two differently.
+pub(super) fn split(tokenizer: &Tokenizer, form: TextForm, prompt: &str, full: &str) -> Result<PromptSplit> {
+    split_after(tokenizer, form, prompt, &form.encode(tokenizer, prompt)?, full)
 }
 
 /// Like [`split`]; `prompt_ids` are the ids of `prompt`.
@@ -66,12 +66,12 @@ pub(super) fn split_after(
     form: TextForm,
     prompt: &str,
     prompt_ids: &[u32],
-    whole: &str,
+    full: &str,
 ) -> Result<PromptSplit> {
-    let mut ids = form.encode(tokenizer, whole)?;
+    let mut ids = form.encode(tokenizer, full)?;
     let same = common(prompt_ids, &ids);
     if same < prompt_ids.len()
-        && let Some(rest) = whole.strip_prefix(prompt)
+        && let Some(rest) = full.strip_prefix(prompt)
     {
         let mut answer = tokenizer.encode(rest)?;
         // Word tokenizers may add a space before every text, so the parts may differ from the whole.

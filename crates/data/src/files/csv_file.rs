@@ -48,7 +48,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// The values are those of `datasets` 5.2.
+    /// The values come from `datasets` 5.2.
     #[test]
     fn the_values_of_a_column_decide_its_type() {
         let text = "prompt,solution,x,b,e\n\"a, \"\"q\"\"\nz\",42,1.5,True,\n,7,,False,\n";

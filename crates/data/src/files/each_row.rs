@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::row_selection::{Malformed, OnMalformed, TooLongError};
 use super::rows::{FileRows, Row};
-use crate::template::limits::{GivenUpError, RENDERING};
+use crate::template::limits::{RENDERING, TemplateLimitError};
 use burnish_util::contained::{BEFORE_PART, ContainedError, WorkLimits, caught, contained};
 
 /// Number of rows per work item of a thread, since handing over takes as long as some rows.
@@ -44,7 +44,7 @@ impl FileRows {
     {
         let skips = move |error: &Error| {
             on_malformed == OnMalformed::Skip
-                && !is_given_up(error)
+                && !exceeds_limits(error)
                 && !error.is::<ContainedError>()
                 && !error.is::<TooLongError>()
         };
@@ -59,7 +59,7 @@ impl FileRows {
                 Ok(result) => done.push(result),
                 Err(error) if skips(&error) => malformed.add(&error),
                 // A template that was too slow on another row may work on this row.
-                Err(error) if first.as_ref().is_none_or(|first| is_given_up(first) && !is_given_up(&error)) => {
+                Err(error) if first.as_ref().is_none_or(|first| exceeds_limits(first) && !exceeds_limits(&error)) => {
                     first = Some(error)
                 }
                 Err(_) => {}
@@ -91,7 +91,7 @@ impl FileRows {
                     let place = || rows.place(index);
                     let one = || rows.row(index).and_then(|row| work(index, row).with_context(place));
                     let result = caught(one).unwrap_or_else(|excess| Err(Error::new(excess).context(place())));
-                    if result.as_ref().is_err_and(|error| !is_given_up(error) && !skips(error)) {
+                    if result.as_ref().is_err_and(|error| !exceeds_limits(error) && !skips(error)) {
                         failed.fetch_min(at, Ordering::Relaxed);
                     }
                     results.lock().unwrap_or_else(PoisonError::into_inner).push(result);
@@ -110,6 +110,6 @@ impl FileRows {
     }
 }
 
-fn is_given_up(error: &Error) -> bool {
-    error.is::<GivenUpError>()
+fn exceeds_limits(error: &Error) -> bool {
+    error.is::<TemplateLimitError>()
 }

@@ -1,5 +1,5 @@
-//! Reads parquet files as arrow record batches. A few bytes of parquet may stand for a million equal values, so the size is
-//! limited by the file's own counts and by the batches read so far.
+//! Reads parquet files as arrow record batches. A few bytes of parquet may encode a million equal values, so the size is limited
+//! by the file's own counts and by the batches read so far.
 
 use std::collections::BTreeSet;
 use std::fs::File;

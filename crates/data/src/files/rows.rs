@@ -233,14 +233,14 @@ const MAX_CELLS: usize = 100_000_000;
 
 /// Memory limit for the rows of a file: a base, and bytes per byte of the file. A few kilobytes of parquet can put one long text
 /// into every row.
-const LEAST_MEMORY: usize = 4 << 30;
+const MIN_MEMORY: usize = 4 << 30;
 const MEMORY_PER_BYTE: usize = 100;
 
 /// Returns the limits for reading a data file: never all memory of the machine.
 pub(crate) fn limits(file: &File) -> WorkLimits {
     let size = file.metadata().map_or(0, |metadata| metadata.len()) as usize;
     let max = machine::memory().map_or(usize::MAX, |max| usize::try_from(max / 4 * 3).unwrap_or(usize::MAX));
-    WorkLimits { memory: LEAST_MEMORY.saturating_add(size.saturating_mul(MEMORY_PER_BYTE)).min(max), ..WorkLimits::READING }
+    WorkLimits { memory: MIN_MEMORY.saturating_add(size.saturating_mul(MEMORY_PER_BYTE)).min(max), ..WorkLimits::READING }
 }
 
 /// Returns the rows, and the names of all columns.

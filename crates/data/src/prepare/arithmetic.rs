@@ -1,8 +1,8 @@
 //! A task that a tiny model learns in minutes: continue "37+58=" with "95".
 //!
 //! The demonstrations (`extra_info.answer`) imitate a careless pupil, who mostly forgets to carry: "85". A model that imitates
-//! them is right for sums without a carry and mostly wrong for others. Reinforcement learning only sees the true result
-//! (`reward_model.ground_truth`) and finds the answers that are rare in the demonstrations. Right and wrong answers for
+//! them is right for sums without a carry, and mostly wrong for sums with a carry. Reinforcement learning only sees the true
+//! result (`reward_model.ground_truth`) and finds the answers that are rare in the demonstrations. Right and wrong answers for
 //! preference training are written too (`arithmetic_answers`).
 
 use std::collections::HashMap;

@@ -63,17 +63,17 @@ impl CalculatorOptions {
 /// Writes `output`/{train,test}.parquet, demonstrations of their problems in `output`/demonstrations, and a tokenizer folder
 /// `output`/tokenizer. All problems differ, and the same options give the same files.
 fn calculator(output: &Path, options: &CalculatorOptions) -> Result<PrepareReport> {
-    let &CalculatorOptions { min_operand: least, max_operand: max, calls, right, .. } = options;
+    let &CalculatorOptions { min_operand: min, max_operand: max, calls, right, .. } = options;
     if options.train == 0 || options.test == 0 {
         bail!("train={} test={}: both must be at least 1", options.train, options.test);
     }
-    if least > max {
-        bail!("min_operand={least} is larger than max_operand={max}");
+    if min > max {
+        bail!("min_operand={min} is larger than max_operand={max}");
     }
     if [calls, right].iter().any(|share| !(0.0..=1.0).contains(share)) {
         bail!("calls={calls} right={right}: both must be probabilities, from 0 to 1");
     }
-    let operands = (max - least) as usize + 1;
+    let operands = (max - min) as usize + 1;
     let existing = operands.saturating_mul(operands);
     let requested = options.train.saturating_add(options.test);
     if requested > existing {
@@ -82,8 +82,8 @@ fn calculator(output: &Path, options: &CalculatorOptions) -> Result<PrepareRepor
 
     let problem = |number: usize| Problem {
         number,
-        left: u64::from(least) + (number / operands) as u64,
-        right: u64::from(least) + (number % operands) as u64,
+        left: u64::from(min) + (number / operands) as u64,
+        right: u64::from(min) + (number % operands) as u64,
     };
     let problems: Vec<Problem> = choose(existing, requested, options.seed).into_iter().map(problem).collect();
     let (test, train) = problems.split_at(options.test);

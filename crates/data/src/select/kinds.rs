@@ -89,12 +89,12 @@ fn best(responses: &ScoredResponses, columns: &ScoredColumns) -> SelectedRows {
 
 /// Returns every response with a label, or with `only` just the good ones.
 fn threshold(responses: &ScoredResponses, options: &SelectOptions, only: bool) -> Result<SelectedRows> {
-    let least = options.threshold.ok_or_else(|| anyhow!("--threshold is missing: the smallest good score"))?;
-    let is_good = |response: &&ScoredResponse| response.score >= least;
+    let min = options.threshold.ok_or_else(|| anyhow!("--threshold is missing: the smallest good score"))?;
+    let is_good = |response: &&ScoredResponse| response.score >= min;
     if only {
         let rows: Vec<_> = responses.responses.iter().filter(is_good).map(|response| OURS.row(response)).collect();
         let below = responses.responses.len() - rows.len();
-        return Ok(SelectedRows { rows, left_out: vec![(below, format!("responses with a score below {least}"))] });
+        return Ok(SelectedRows { rows, left_out: vec![(below, format!("responses with a score below {min}"))] });
     }
     let labelled = |response: &ScoredResponse| {
         let mut row = OURS.row(response);

@@ -28,7 +28,7 @@ const LONGEST_TAG: usize = 10_000;
 /// Bytes of stack per byte of a template. minijinja parses `- - - x` and `1 + 1 + 1` recursively without a limit, with at most
 /// one level per byte. Unused stack takes no memory.
 const STACK_PER_BYTE: usize = 1 << 10;
-const LEAST_STACK: usize = 4 << 20;
+const MIN_STACK: usize = 4 << 20;
 /// Limits on memory and time for compiling a template.
 const COMPILING: (usize, Duration) = (1 << 30, Duration::from_secs(10));
 
@@ -209,7 +209,7 @@ fn compiled(mut environment: Environment<'static>, name: &'static str, text: Str
         bail!("the chat template has a tag of more than {LONGEST_TAG} bytes; it begins with {start}");
     }
     let (memory, time) = COMPILING;
-    let limits = WorkLimits { memory, time: Some(time), stack: (LEAST_STACK + text.len() * STACK_PER_BYTE).next_power_of_two() };
+    let limits = WorkLimits { memory, time: Some(time), stack: (MIN_STACK + text.len() * STACK_PER_BYTE).next_power_of_two() };
     let compile = move || environment.add_template_owned(name, text).map(|()| environment);
     contained(limits, compile).context("the chat template")?.context("the chat template is not valid Jinja")
 }

@@ -34,7 +34,7 @@ pub(crate) fn add(environment: &mut Environment) {
     environment.add_filter("int", int);
     environment.add_filter(PERCENT, percent);
     environment.add_filter("float", |value: &Value, default: Option<Value>, named: Kwargs| {
-        let default = given(default, &named, "default")?;
+        let default = argument(default, &named, "default")?;
         named.assert_all_used()?;
         defined(value)?;
         let number = match value.as_str() {
@@ -52,7 +52,7 @@ fn wrong(message: &str) -> Error {
 }
 
 /// Returns an argument by position or by name.
-fn given<T>(value: Option<T>, named: &Kwargs, name: &str) -> Result<Option<T>, Error>
+fn argument<T>(value: Option<T>, named: &Kwargs, name: &str) -> Result<Option<T>, Error>
 where
     Option<T>: for<'a> minijinja::value::ArgType<'a, Output = Option<T>>,
 {
@@ -76,8 +76,8 @@ fn number(value: &Value) -> Option<f64> {
 
 /// Jinja's `int`: returns the default for other values than numbers.
 fn int(value: &Value, default: Option<Value>, base: Option<u32>, named: Kwargs) -> Result<Value, Error> {
-    let default = given(default, &named, "default")?.unwrap_or(Value::from(0));
-    let base = given(base, &named, "base")?.unwrap_or(10);
+    let default = argument(default, &named, "default")?.unwrap_or(Value::from(0));
+    let base = argument(base, &named, "base")?.unwrap_or(10);
     named.assert_all_used()?;
     defined(value)?;
     let whole = |number: f64| number.is_finite().then(|| Value::from(number as i128));
@@ -111,20 +111,20 @@ fn percent(text: &str, value: &Value) -> Result<String, Error> {
         let kind = field.find(|c: char| c.is_alphabetic() || c == '%' || c == '(').unwrap_or(field.len());
         let (flags, field) = field.split_at(kind);
         let conversion = field.chars().next().unwrap_or_default();
-        let given = values.get_mut(used);
+        let argument = values.get_mut(used);
         out.extend([before, "%", flags]);
         rest = match conversion {
             // Conversions that minijinja lacks.
             'd' | 'i' | 'u' => {
                 out.push('d');
-                if let Some((value, number)) = given.and_then(|value| float(value).map(|number| (value, number))) {
+                if let Some((value, number)) = argument.and_then(|value| float(value).map(|number| (value, number))) {
                     *value = Value::from(number as i128);
                 }
                 &field[1..]
             }
             'r' => {
                 out.push('s');
-                if let Some(value) = given {
+                if let Some(value) = argument {
                     let listed = super::values::text(&Value::from(vec![value.clone()]));
                     *value = Value::from(&listed[1..listed.len() - 1]);
                 }
@@ -148,10 +148,10 @@ fn truncate(value: &Value, arguments: Rest<ValueOrKwargs>) -> Result<String, Err
     let (text, arguments) = (text(value), arguments.into_values());
     let (length, killwords, end, leeway, named): (Option<i64>, Option<bool>, Option<String>, Option<i64>, Kwargs) =
         from_args(&arguments)?;
-    let length = given(length, &named, "length")?.unwrap_or(255);
-    let killwords = given(killwords, &named, "killwords")?.unwrap_or(false);
-    let end = given(end, &named, "end")?.unwrap_or_else(|| "...".into());
-    let leeway = given(leeway, &named, "leeway")?.unwrap_or(5);
+    let length = argument(length, &named, "length")?.unwrap_or(255);
+    let killwords = argument(killwords, &named, "killwords")?.unwrap_or(false);
+    let end = argument(end, &named, "end")?.unwrap_or_else(|| "...".into());
+    let leeway = argument(leeway, &named, "leeway")?.unwrap_or(5);
     named.assert_all_used()?;
     let (have, rest) = (text.chars().count() as i64, length.saturating_sub(end.chars().count() as i64));
     if rest < 0 || leeway < 0 {
@@ -169,10 +169,10 @@ fn wordwrap(value: &Value, arguments: Rest<ValueOrKwargs>) -> Result<String, Err
     let arguments = arguments.into_values();
     let (width, long, between, hyphens, named): (Option<i64>, Option<bool>, Option<String>, Option<bool>, Kwargs) =
         from_args(&arguments)?;
-    let width = given(width, &named, "width")?.unwrap_or(79);
-    let long = given(long, &named, "break_long_words")?.unwrap_or(true);
-    let between = given(between, &named, "wrapstring")?.unwrap_or_else(|| "\n".into());
-    let hyphens = given(hyphens, &named, "break_on_hyphens")?.unwrap_or(true);
+    let width = argument(width, &named, "width")?.unwrap_or(79);
+    let long = argument(long, &named, "break_long_words")?.unwrap_or(true);
+    let between = argument(between, &named, "wrapstring")?.unwrap_or_else(|| "\n".into());
+    let hyphens = argument(hyphens, &named, "break_on_hyphens")?.unwrap_or(true);
     named.assert_all_used()?;
     let width =
         usize::try_from(width).ok().filter(|width| *width > 0).ok_or_else(|| wrong("wordwrap: invalid width (must be > 0)"))?;

@@ -102,7 +102,7 @@ impl ChatTemplates {
     }
 
     /// Renders a conversation as text; see [`ChatTemplate::render`]. Content parts are passed on unchanged if the template writes
-    /// their texts, else joined to one text.
+    /// their texts, otherwise joined to one text.
     ///
     /// # Errors
     /// If it is not a conversation of text, several templates have no default, or the template fails.

@@ -39,7 +39,7 @@ pub(crate) struct RenderBudget {
     /// Microseconds beyond [`FREE`].
     slow: AtomicU64,
     /// Reason for giving up on the template: it would exceed its limits for every row.
-    given_up: Arc<OnceLock<String>>,
+    failure: Arc<OnceLock<String>>,
     /// True if the texts come from different clients: one that exceeds the limits says nothing about the next.
     is_for_requests: bool,
     /// Number of renderings that were abandoned with their thread and its memory.
@@ -48,11 +48,11 @@ pub(crate) struct RenderBudget {
 
 /// The error of a template that was given up on another text.
 #[derive(Debug)]
-pub(crate) struct GivenUpError(String);
+pub(crate) struct TemplateLimitError(String);
 
-impl std::error::Error for GivenUpError {}
+impl std::error::Error for TemplateLimitError {}
 
-impl fmt::Display for GivenUpError {
+impl fmt::Display for TemplateLimitError {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -80,8 +80,8 @@ impl RenderBudget {
         failed: &Arc<str>,
         context: Value,
     ) -> Result<String> {
-        if let Some(why) = self.given_up.get() {
-            return Err(Error::new(GivenUpError(why.clone())).context(failed.clone()));
+        if let Some(why) = self.failure.get() {
+            return Err(Error::new(TemplateLimitError(why.clone())).context(failed.clone()));
         }
         let environment = environment.clone();
         let render = move || {
@@ -89,8 +89,8 @@ impl RenderBudget {
             let rendered = environment.get_template(name).and_then(|template| template.render(context));
             (rendered.map_err(|error| (error.kind(), with_causes(&error))), thread_time().saturating_sub(before))
         };
-        let (given_up, begins) = (self.given_up.clone(), failed.clone());
-        let exceeds = move |excess: ContainedError| format!("{begins}: {}", given_up.get_or_init(|| excess.to_string()));
+        let (failure, begins) = (self.failure.clone(), failed.clone());
+        let exceeds = move |excess: ContainedError| format!("{begins}: {}", failure.get_or_init(|| excess.to_string()));
         let done = part(RENDERING, exceeds, render).map_err(|excess| {
             let is_one_of_few = self.abandoned.fetch_add(1, Ordering::Relaxed) < MOST_ABANDONED;
             if self.is_for_requests && is_one_of_few { Error::msg(excess.to_string()) } else { self.set(excess.to_string()) }
@@ -118,11 +118,11 @@ impl RenderBudget {
         if self.is_for_requests { Error::msg(why) } else { self.set(why) }
     }
 
-    /// Records why the template is given up. The error is a [`GivenUpError`] if it was given up before.
+    /// Records why the template is given up. The error is a [`TemplateLimitError`] if it was given up before.
     fn set(&self, why: String) -> Error {
-        match self.given_up.set(why) {
-            Ok(()) => Error::msg(self.given_up.get().cloned().unwrap_or_default()),
-            Err(_) => Error::new(GivenUpError(self.given_up.get().cloned().unwrap_or_default())),
+        match self.failure.set(why) {
+            Ok(()) => Error::msg(self.failure.get().cloned().unwrap_or_default()),
+            Err(_) => Error::new(TemplateLimitError(self.failure.get().cloned().unwrap_or_default())),
         }
     }
 }

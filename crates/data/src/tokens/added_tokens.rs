@@ -58,7 +58,7 @@ impl Token {
         }
     }
 
-    /// Converts the token for the tokenizer. A named token is special. Special tokens are normalized only if their flag says so.
+    /// Converts the token for the tokenizer. A named token is special. Special tokens are normalized only if their flag is set.
     fn added(&self, is_named: bool) -> AddedToken {
         match self {
             Self::Text(content) => AddedToken::from(content.as_str(), true),

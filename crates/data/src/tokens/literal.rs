@@ -129,7 +129,7 @@ impl Literal {
         vocabulary.add_tokens(tokens, whole.get_model(), whole.get_normalizer()).map_err(|error| anyhow!("{error}"))?;
         let mut inner = whole.clone();
         inner.with_added_vocabulary(vocabulary);
-        let before = inner.token_to_id(BEFORE).ok_or_else(|| anyhow!("the tokenizer takes no further token"))?;
+        let before = inner.token_to_id(BEFORE).ok_or_else(|| anyhow!("the tokenizer accepts no further token"))?;
         let ids = kept.iter().filter_map(|(id, token)| Some((inner.token_to_id(&token.content)?, *id))).collect();
         Ok(Bare { inner: self.tokenizer.inner().with(inner), before, ids })
     }

@@ -42,7 +42,7 @@ const FILES: &[&str] = &[
 ];
 
 /// Memory limit for reading a tokenizer.json: a base for its automata, and bytes per byte of the file; real ones need about ten.
-const LEAST_MEMORY: usize = 256 << 20;
+const MIN_MEMORY: usize = 256 << 20;
 const MEMORY_PER_BYTE: usize = 64;
 
 /// Usual end-of-text tokens, tried if no file names one.
@@ -391,7 +391,7 @@ fn first_ids(inner: &ForeignTokenizer) -> Vec<u32> {
 /// Reads a tokenizer.json.
 fn read(path: &Path) -> Result<tokenizers::Tokenizer> {
     let bytes = foreign::read(path, foreign::TOKENIZER)?;
-    let limits = WorkLimits { memory: LEAST_MEMORY + bytes.len().saturating_mul(MEMORY_PER_BYTE), ..WorkLimits::READING };
+    let limits = WorkLimits { memory: MIN_MEMORY + bytes.len().saturating_mul(MEMORY_PER_BYTE), ..WorkLimits::READING };
     let parsed = contained(limits, move || tokenizers::Tokenizer::from_bytes(bytes).map_err(|error| anyhow!("{error}")));
     parsed?
 }

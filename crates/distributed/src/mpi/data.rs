@@ -21,7 +21,7 @@ impl OtherRanks {
     pub(crate) fn pairwise<'a>(
         &mut self,
         world: &'a World,
-        own: &ReachedCall,
+        current: &ReachedCall,
         send: impl Fn(usize) -> &'a [u8],
         received: &'a mut [u8],
         received_counts: &[usize],
@@ -39,29 +39,29 @@ impl OtherRanks {
             parts.receive(from, place);
             parts.send(to, sent);
             if bytes >= WINDOW {
-                self.wait(world, own, &mut parts);
+                self.wait(world, current, &mut parts);
                 bytes = 0;
             }
         }
-        self.wait(world, own, &mut parts);
+        self.wait(world, current, &mut parts);
     }
 
     /// Copies the bytes of a rank to all others.
-    pub(crate) fn broadcast<'a>(&mut self, world: &'a World, own: &ReachedCall, bytes: &'a mut [u8], root: usize) {
+    pub(crate) fn broadcast<'a>(&mut self, world: &'a World, current: &ReachedCall, bytes: &'a mut [u8], root: usize) {
         for window in bytes.chunks_mut(WINDOW) {
             let mut parts = world.parts();
             parts.broadcast(window, root);
-            self.wait(world, own, &mut parts);
+            self.wait(world, current, &mut parts);
         }
     }
 
     /// Waits until data has arrived. If it does not, ends the job.
-    fn wait(&mut self, world: &World, own: &ReachedCall, parts: &mut Parts) {
+    fn wait(&mut self, world: &World, current: &ReachedCall, parts: &mut Parts) {
         let start = self.clock.look();
         while !parts.are_done() {
             let waited = self.clock.look() - start;
             if waited > self.patience + turn(world.rank) {
-                self.stand_still(world, own, parts, start);
+                self.stand_still(world, current, parts, start);
             }
             self.beat(world);
             WaitFor::Data.pause(waited);
@@ -70,7 +70,7 @@ impl OtherRanks {
 
     /// Ends the job, and names the ranks that this rank waits for and the ranks that were silent. A waiting rank still sends
     /// signs of life.
-    fn stand_still(&mut self, world: &World, own: &ReachedCall, parts: &mut Parts, start: Duration) -> ! {
+    fn stand_still(&mut self, world: &World, current: &ReachedCall, parts: &mut Parts, start: Duration) -> ! {
         self.hear(world);
         let list = |ranks: &[usize]| ranks.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
         let is_silent = |peer| self.silence(peer, start) > self.patience / 2;
@@ -81,6 +81,8 @@ impl OtherRanks {
         };
         let late = list(&parts.late());
         let (rank, seconds) = (world.rank, (self.clock.last() - start).as_secs());
-        world.lost(&format!("all ranks have reached {own}, but rank {rank} has waited {seconds} s for rank {late} there{silent}"))
+        world.lost(&format!(
+            "all ranks have reached {current}, but rank {rank} has waited {seconds} s for rank {late} there{silent}"
+        ))
     }
 }

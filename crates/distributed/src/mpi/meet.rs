@@ -52,7 +52,7 @@ impl OtherRanks {
             self.known[rank].last = Some(arrival);
         }
         let start = self.clock.look();
-        while !self.has_told(world) {
+        while !self.has_sent(world) {
             let waited = self.clock.look() - start;
             if waited > self.patience {
                 world.lost(&format!("rank 0 cannot reach all others at {own}"));
@@ -70,7 +70,7 @@ impl OtherRanks {
         self.tell(world, 0, &RankMessage::Arrived(ReachedCall { call: told, ..*own }));
         loop {
             self.hear(world);
-            self.has_told(world);
+            self.has_sent(world);
             if self.released == Some(own.number) {
                 return;
             }
@@ -86,7 +86,7 @@ impl OtherRanks {
         }
     }
 
-    /// Ends the job if a rank has reached another call; reports the failure of a rank, if there is one.
+    /// Ends the job if a rank has reached another call; reports the failure of a rank.
     fn judge(&self, world: &World, own: &ReachedCall) {
         let arrived = self.peers(world).filter_map(|(rank, peer)| Some((rank, &peer.arrived.as_ref()?.0)));
         let others: Vec<(usize, &ReachedCall)> = arrived.filter(|(_, other)| !other.agrees(own)).collect();

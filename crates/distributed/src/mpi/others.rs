@@ -1,4 +1,4 @@
-//! A rank's knowledge of the others, and the signs by which it tells them that it is working.
+//! A rank's knowledge of the other ranks, and the messages by which they know that it is working.
 
 use std::time::{Duration, Instant};
 
@@ -66,7 +66,7 @@ impl OtherRanks {
     }
 
     /// Returns true once all messages have left.
-    pub(crate) fn has_told(&mut self, world: &World) -> bool {
+    pub(crate) fn has_sent(&mut self, world: &World) -> bool {
         self.posted.retain_mut(|(_, posted)| !posted.has_left(world));
         self.posted.is_empty()
     }
@@ -103,7 +103,7 @@ impl OtherRanks {
         }
         self.beaten = Instant::now();
         self.hear(world);
-        self.has_told(world);
+        self.has_sent(world);
         let others: Vec<usize> = self.peers(world).map(|(rank, _)| rank).collect();
         // A rank that does not take the last message gets no further one.
         for to in others {

@@ -124,7 +124,7 @@ impl World {
     /// Ends all processes of the job because a call cannot be completed, and prints the reason.
     pub fn lost(&self, why: &str) -> ! {
         terminal::say(&format!(
-            "error: {why}. All {} processes end with exit code {LOST}; the same command resumes from the last checkpoint, if there is one\n",
+            "error: {why}. All {} processes end with exit code {LOST}; the same command resumes from the last checkpoint, if any\n",
             self.size
         ));
         self.abort(LOST)

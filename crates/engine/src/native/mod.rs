@@ -1,4 +1,4 @@
-//! The native engine: samples from the actor itself, with its own kernels and weights, and copies nothing.
+//! The native engine: samples from the actor itself, with its own kernels and weights, without copies.
 //!
 //! Batching is continuous: sequences decode together, one that ends leaves, and the next waiting sample takes its place. A prompt
 //! is prefilled once; its samples share its blocks of the key/value cache.

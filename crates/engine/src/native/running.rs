@@ -152,7 +152,7 @@ impl Running {
             allowed: rules.and_then(|rules| rules.allowed.as_deref()),
             forbidden,
             biases: rules.map_or(&[], |rules| &rules.biases),
-            seen: self.history.seen(),
+            penalized: self.history.penalized(),
         };
         DrawRow { sampling: &self.turn.sampling, u, changes }
     }

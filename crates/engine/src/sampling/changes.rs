@@ -15,7 +15,7 @@ pub struct PenalizedToken {
 pub struct TokenHistory {
     counts: bool,
     /// Ascending, each token once.
-    seen: Vec<PenalizedToken>,
+    penalized: Vec<PenalizedToken>,
 }
 
 impl TokenHistory {
@@ -25,7 +25,10 @@ impl TokenHistory {
         let mut tokens = if sampling.repetition_penalty == 1.0 { Vec::new() } else { prompt.to_vec() };
         tokens.sort_unstable();
         tokens.dedup();
-        Self { counts: sampling.penalises(), seen: tokens.into_iter().map(|token| PenalizedToken { token, count: 0 }).collect() }
+        Self {
+            counts: sampling.penalises(),
+            penalized: tokens.into_iter().map(|token| PenalizedToken { token, count: 0 }).collect(),
+        }
     }
 
     /// Adds a token of the response.
@@ -33,15 +36,15 @@ impl TokenHistory {
         if !self.counts {
             return;
         }
-        match self.seen.binary_search_by_key(&token, |seen| seen.token) {
-            Ok(at) => self.seen[at].count += 1,
-            Err(at) => self.seen.insert(at, PenalizedToken { token, count: 1 }),
+        match self.penalized.binary_search_by_key(&token, |penalized| penalized.token) {
+            Ok(at) => self.penalized[at].count += 1,
+            Err(at) => self.penalized.insert(at, PenalizedToken { token, count: 1 }),
         }
     }
 
     /// Returns the tokens under a penalty, each once.
-    pub fn seen(&self) -> &[PenalizedToken] {
-        &self.seen
+    pub fn penalized(&self) -> &[PenalizedToken] {
+        &self.penalized
     }
 }
 
@@ -55,13 +58,13 @@ pub struct LogitChanges<'a> {
     /// Tokens and the values that are added to their logits.
     pub biases: &'a [(u32, f32)],
     /// Tokens under penalties, each once.
-    pub seen: &'a [PenalizedToken],
+    pub penalized: &'a [PenalizedToken],
 }
 
 impl LogitChanges<'_> {
     /// Returns true if some logit changes.
     pub(super) fn change(&self, sampling: &Sampling) -> bool {
-        let penalised = sampling.penalises() && !self.seen.is_empty();
+        let penalised = sampling.penalises() && !self.penalized.is_empty();
         penalised || self.allowed.is_some() || !self.forbidden.is_empty() || !self.biases.is_empty()
     }
 
@@ -79,7 +82,9 @@ impl LogitChanges<'_> {
             logits[token as usize] += bias;
         }
         if sampling.penalises() {
-            self.seen.iter().for_each(|seen| penalise(&mut logits[seen.token as usize], seen.count, sampling));
+            self.penalized
+                .iter()
+                .for_each(|penalized| penalise(&mut logits[penalized.token as usize], penalized.count, sampling));
         }
     }
 
@@ -91,9 +96,9 @@ impl LogitChanges<'_> {
 
         let forbidden = self.forbidden.iter().map(|&token| (token, FORBIDDEN, -1.0));
         let biased = self.biases.iter().map(|&(token, bias)| (token, bias, -1.0));
-        let seen = if sampling.penalises() { self.seen } else { &[] };
-        let seen = seen.iter().map(|seen| (seen.token, 0.0, seen.count as f32));
-        let mut all: Vec<(u32, f32, f32)> = forbidden.chain(biased).chain(seen).collect();
+        let penalized = if sampling.penalises() { self.penalized } else { &[] };
+        let penalized = penalized.iter().map(|penalized| (penalized.token, 0.0, penalized.count as f32));
+        let mut all: Vec<(u32, f32, f32)> = forbidden.chain(biased).chain(penalized).collect();
         all.sort_by_key(|change| change.0);
         for same in all.chunk_by(|a, b| a.0 == b.0) {
             let added: f32 = same.iter().map(|change| change.1).sum();

@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn the_device_draws_what_the_host_draws() {
         let Some(device) = any_gpu() else { return };
-        let seen: Vec<PenalizedToken> = (0..40).map(|i| PenalizedToken { token: i * 3, count: i % 4 }).collect();
+        let penalized: Vec<PenalizedToken> = (0..40).map(|i| PenalizedToken { token: i * 3, count: i % 4 }).collect();
         let forbidden = [0, 3, 200];
         for (vocab, equal) in [(1, false), (2, false), (255, true), (257, false), (5003, false), (5003, true)] {
             let logit = |i| (14.0 * uniform(i) - 7.0) as f32;
@@ -156,7 +156,7 @@ mod tests {
                         true if sampling.penalises() => LogitChanges {
                             forbidden: &forbidden,
                             biases: &[(1, 2.0), (3, 1.0), (9, -1.5)],
-                            seen: &seen,
+                            penalized: &penalized,
                             allowed: None,
                         },
                         true if row % 5 == 4 => LogitChanges { forbidden: &forbidden, ..LogitChanges::default() },

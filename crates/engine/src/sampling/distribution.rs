@@ -96,8 +96,8 @@ pub(super) fn filtered(p: &[f32], sampling: &Sampling, total: f64, u: f64) -> (u
     let mut kept: Vec<usize> = (0..p.len()).collect();
     let mut kept_sum = total;
     if sampling.min_p > 0.0 {
-        let least = sampling.min_p * max_row(p);
-        kept.retain(|&i| p[i] >= least);
+        let min = sampling.min_p * max_row(p);
+        kept.retain(|&i| p[i] >= min);
         kept_sum = sum(&kept);
     }
     let descending = |a: &usize, b: &usize| p[*b].total_cmp(&p[*a]).then(a.cmp(b));
@@ -110,8 +110,8 @@ pub(super) fn filtered(p: &[f32], sampling: &Sampling, total: f64, u: f64) -> (u
     if sampling.top_p < 1.0 {
         // As in vLLM, top-p sees the renormalised probabilities that the other filters kept. Tokens below this bound cannot have
         // more than 1 − p together, so that only few need to be sorted.
-        let least = (1.0 - f64::from(sampling.top_p)) * kept_sum / kept.len() as f64;
-        kept.retain(|&i| f64::from(p[i]) >= least);
+        let min = (1.0 - f64::from(sampling.top_p)) * kept_sum / kept.len() as f64;
+        kept.retain(|&i| f64::from(p[i]) >= min);
         kept.sort_unstable_by(descending);
         let mut cumulative = 0.0;
         let reached = kept.iter().position(|&i| {

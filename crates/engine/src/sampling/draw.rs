@@ -101,18 +101,22 @@ mod tests {
     fn penalised_and_forbidden_tokens() {
         let penalty = Sampling { repetition_penalty: 2.0, ..Sampling::default() };
         // Logits 0, 0.5, 2, 1.5: softmax is 0.069, 0.113, 0.508, 0.309.
-        let seen = |token| PenalizedToken { token, count: 0 };
-        let changes = LogitChanges { seen: &[seen(1), seen(3)], ..LogitChanges::default() };
+        let penalized = |token| PenalizedToken { token, count: 0 };
+        let changes = LogitChanges { penalized: &[penalized(1), penalized(3)], ..LogitChanges::default() };
         let expected = [69, 113, 508, 309];
         let got = counts_of(penalty, changes);
         assert!(got.iter().zip(expected).all(|(a, b)| a.abs_diff(b) <= 1), "{got:?}");
         let changes = LogitChanges { forbidden: &[3], ..LogitChanges::default() };
         assert_eq!(counts_of(Sampling::default(), changes)[3], 0);
         let greedy = Sampling { temperature: 0.0, ..penalty };
-        let changes = LogitChanges { seen: &[seen(3)], forbidden: &[2], ..LogitChanges::default() };
+        let changes = LogitChanges { penalized: &[penalized(3)], forbidden: &[2], ..LogitChanges::default() };
         assert_eq!(sample(&mut LOGITS.clone(), &greedy, changes, || unreachable!()).token, 3);
-        let Drawn { token, log_prob, .. } =
-            sample(&mut [-1.0, -1.5], &greedy, LogitChanges { seen: &[seen(0)], ..LogitChanges::default() }, || unreachable!());
+        let Drawn { token, log_prob, .. } = sample(
+            &mut [-1.0, -1.5],
+            &greedy,
+            LogitChanges { penalized: &[penalized(0)], ..LogitChanges::default() },
+            || unreachable!(),
+        );
         assert_eq!(token, 1, "a negative logit is multiplied");
         assert!((log_prob - (-1.5 - ((-1f32).exp() + (-1.5f32).exp()).ln())).abs() < 1e-6);
     }

@@ -169,8 +169,8 @@ impl DefaultsEntry {
         }
     }
 
-    /// Returns the package of the file's keys: from the entry, else from the header of the file, else its folder below the
-    /// parent.
+    /// Returns the package of the file's keys: from the entry, from the header of the file, or from its folder below the parent,
+    /// in this order.
     pub(crate) fn final_package(&self) -> String {
         self.joined(self.package.as_deref().or(self.header.as_deref()))
     }

@@ -8,7 +8,7 @@ use crate::tree::{Map, Node, Value};
 /// Parses the value after the `=` of an override.
 ///
 /// # Errors
-/// If the text does not follow the grammar: the message says how to write it.
+/// If the text does not follow the grammar; the message shows the correct form.
 pub(crate) fn parse_value(text: &str, origin: &Origin) -> Result<Node, SyntaxError> {
     let mut parser = ValueParser { text, at: 0, depth: 0, origin };
     parser.skip_spaces();

@@ -10,5 +10,5 @@ mod syntax;
 mod unresolved_calls;
 
 pub(crate) use resolve::final_key;
-pub use resolve::{resolve, resolve_but_environment, resolve_given, resolve_in, select, text};
+pub use resolve::{resolve, resolve_but_environment, resolve_in, resolve_present, select, text};
 pub use syntax::check;

@@ -16,7 +16,7 @@ pub fn resolve_in(part: &Node, root: &Node) -> (Node, Vec<Problem>) {
 }
 
 /// Like [`resolve`], but a missing value stays `???`.
-pub fn resolve_given(root: &Node) -> (Node, Vec<Problem>) {
+pub fn resolve_present(root: &Node) -> (Node, Vec<Problem>) {
     resolve_with(root, root, Missing::Stays)
 }
 
@@ -48,7 +48,7 @@ pub fn select(root: &Node, key: &str) -> Result<Option<Node>, Problem> {
     Ok(is_given.then_some(node))
 }
 
-/// Follows all interpolations in the path of a key and returns the key of the final node; `None` if there is no such node.
+/// Follows all interpolations in the path of a key and returns the key of the final node; `None` if that node does not exist.
 pub(crate) fn final_key(root: &Node, key: &str) -> Option<String> {
     let mut resolver = Resolver::new(root, Missing::Stays);
     let names: Vec<String> = segments(key).map(str::to_string).collect();

@@ -91,7 +91,7 @@ impl<'a> Resolver<'a> {
             Value::Text(text) if text.contains("${") || text == MISSING => {
                 let resolved = match text.as_str() {
                     MISSING if self.missing == Missing::Stays => return node.clone(),
-                    MISSING => Err(must_be_given(key, &node.origin)),
+                    MISSING => Err(missing_value(key, &node.origin)),
                     text => self.leaf(key, text, &node.origin),
                 };
                 return resolved.unwrap_or_else(|problem| {
@@ -267,7 +267,7 @@ impl<'a> Resolver<'a> {
     /// Returns the problem of a reference to a missing value, or the problem of the missing value if that is reported too.
     fn refers_to_missing(&self, key: &str, missing: &str, origin: &Origin) -> Problem {
         match (self.missing, self.root.get(missing)) {
-            (Missing::IsWrong, Some(node)) => must_be_given(missing, &node.origin),
+            (Missing::IsWrong, Some(node)) => missing_value(missing, &node.origin),
             _ => Problem::new(key, format!("`{key}` refers to `{missing}`, which must be given"))
                 .at(origin)
                 .help(format!("write {missing}=VALUE")),
@@ -275,7 +275,7 @@ impl<'a> Resolver<'a> {
     }
 }
 
-fn must_be_given(key: &str, origin: &Origin) -> Problem {
+fn missing_value(key: &str, origin: &Origin) -> Problem {
     Problem::new(key, format!("`{key}` must be given")).at(origin).help(format!("write {key}=VALUE"))
 }
 

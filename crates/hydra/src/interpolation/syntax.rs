@@ -193,12 +193,12 @@ impl Parser<'_> {
     fn arguments(&mut self, close: char, start: usize) -> Result<Vec<Argument>, SyntaxError> {
         let empty = || Argument::Scalar(Value::Text(String::new()));
         let mut arguments = vec![];
-        let mut wanted = false;
+        let mut needs_value = false;
         loop {
             match self.peek() {
                 Some(c) if c == close => {
                     self.at += 1;
-                    arguments.extend(wanted.then(empty));
+                    arguments.extend(needs_value.then(empty));
                     return Ok(arguments);
                 }
                 Some(',') => arguments.push(empty()),
@@ -206,8 +206,8 @@ impl Parser<'_> {
                 None => return Err(unclosed(start)),
             }
             self.skip_spaces();
-            wanted = self.peek() == Some(',');
-            if wanted {
+            needs_value = self.peek() == Some(',');
+            if needs_value {
                 self.at += 1;
                 self.skip_spaces();
             } else if self.peek() != Some(close) {

@@ -12,7 +12,7 @@ pub(super) const FAMILY: Family = Family {
     class: "Gemma",
     doc: "Gemma 1 and CodeGemma: scaled embeddings, RMSNorm with 1 + w, GeGLU, a tied head",
     read: |config| {
-        // Early releases say `gelu` and mean its tanh form; an additional `hidden_activation` says so too (transformers:
+        // Early releases say `gelu` and mean its tanh form; an additional `hidden_activation` confirms it (transformers:
         // GemmaConfig).
         config.unused(&["hidden_activation"]);
         let activation = match config.act_or("hidden_act", "gelu_pytorch_tanh")? {

@@ -71,7 +71,7 @@ fn padded(rows: impl Iterator<Item = usize>, to: usize, padding: i64) -> impl It
 }
 
 impl<B: Backend> Queries<B> {
-    /// Takes the range from those segments that reach into it; there is at least one.
+    /// Takes the range from the segments that overlap with it, at least one.
     fn new(segments: &[&Segment], range: Range<usize>, step: usize, device: &B::Device) -> Self {
         let own = |s: &Segment| range.start..range.end.min(s.rows.len());
         let rows = segments.iter().flat_map(|s| padded(own(s).map(|i| s.rows.start + i), range.len(), 0));

@@ -20,9 +20,9 @@ pub struct Tables {
 
 /// The tables that were sent last.
 #[derive(Default)]
-pub struct KeptTables(Mutex<Option<(Vec<usize>, Tensor<1, Int>)>>);
+pub struct SentTables(Mutex<Option<(Vec<usize>, Tensor<1, Int>)>>);
 
-impl KeptTables {
+impl SentTables {
     /// Returns the tables of a step on the device; sends them only if they changed.
     pub fn tables(&self, tables: &[&[usize]], lens: &[usize], device: &Device) -> Tables {
         let width = tables.iter().map(|table| table.len()).max().unwrap_or(0);

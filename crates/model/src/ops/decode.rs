@@ -8,7 +8,7 @@ use burn::tensor::{DType, Device, FloatDType, Int, Tensor, activation};
 use rayon::prelude::*;
 
 use super::attention_flex::Out;
-use super::block_tables::{BLOCK, KeptTables, Tables};
+use super::block_tables::{BLOCK, SentTables, Tables};
 use super::flex::{cast, f32s, flex_f32, index, own, tensor_from_vec, uninit, written};
 use super::fused;
 use super::packed::AttentionScoring;
@@ -66,7 +66,7 @@ impl CacheRows {
 }
 
 /// Writes the new keys and values [rows, kv heads · d] of each row's last position to the cache [blocks · BLOCK, kv heads · d],
-/// in place. Then attends with q [rows, heads, d] -> [rows, heads, d]. `kept` has the tables that were sent in earlier steps.
+/// in place. Then attends with q [rows, heads, d] -> [rows, heads, d]. `sent` has the tables that were sent in earlier steps.
 ///
 /// # Panics
 /// If a sequence is empty, longer than its blocks, or a block is outside the cache.
@@ -75,7 +75,7 @@ pub fn decode_attention(
     new: [Tensor<2>; 2],
     [keys, values]: [&mut Tensor<2>; 2],
     at: &CacheView,
-    kept: &KeptTables,
+    sent: &SentTables,
     scoring: AttentionScoring,
 ) -> Tensor<3> {
     if !fused::attends(&q) {
@@ -88,7 +88,7 @@ pub fn decode_attention(
         write_keys_and_values([keys, values], &at.places, new);
         None
     };
-    let tables = at.prepared.get(|_: &Tables| true, || kept.tables(at.tables, at.lens, &q.device()));
+    let tables = at.prepared.get(|_: &Tables| true, || sent.tables(at.tables, at.lens, &q.device()));
     fused::paged_attention(q, new, [keys, values], &tables, scoring)
 }
 

@@ -23,16 +23,16 @@ pub(crate) trait LinearKernels: Backend {
     fn with_bias(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>) -> FloatTensor<Self> {
         Self::linear_fwd(x, w, Some(b))
     }
-    fn by_kept(x: FloatTensor<Self>, _: FloatTensor<Self>, kept: FloatTensor<Self>) -> FloatTensor<Self> {
-        Self::linear_fwd(x, kept, None)
+    fn by_cached(x: FloatTensor<Self>, _: FloatTensor<Self>, cached: FloatTensor<Self>) -> FloatTensor<Self> {
+        Self::linear_fwd(x, cached, None)
     }
-    fn by_kept_with_bias(
+    fn by_cached_with_bias(
         x: FloatTensor<Self>,
         _: FloatTensor<Self>,
-        kept: FloatTensor<Self>,
+        cached: FloatTensor<Self>,
         b: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
-        Self::linear_fwd(x, kept, Some(b))
+        Self::linear_fwd(x, cached, Some(b))
     }
     /// Returns the gradient of x.
     fn input_bwd(w: FloatTensor<Self>, dy: FloatTensor<Self>) -> FloatTensor<Self> {
@@ -77,7 +77,7 @@ fn repeated(row: &[f32], n: usize) -> Vec<f32> {
     y.par_chunks_mut(rows).for_each(|y| {
         y.chunks_exact_mut(row.len()).for_each(|y| y.iter_mut().zip(row).for_each(|(y, x)| _ = y.write(*x)));
     });
-    // SAFETY: the length is a multiple of the row's, and so is that of each chunk: every element has been written.
+    // SAFETY: the lengths of the slice and of each chunk are multiples of a row's length: every element has been written.
     unsafe { written(y) }
 }
 
@@ -143,11 +143,11 @@ pub(crate) trait LinearOp: Backend {
     fn linear_bias(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>) -> FloatTensor<Self>;
     fn linear_frozen(x: FloatTensor<Self>, w: FloatTensor<Self>) -> FloatTensor<Self>;
     fn linear_bias_frozen(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>) -> FloatTensor<Self>;
-    fn linear_kept(x: FloatTensor<Self>, w: FloatTensor<Self>, kept: FloatTensor<Self>) -> FloatTensor<Self>;
-    fn linear_bias_kept(
+    fn linear_cached(x: FloatTensor<Self>, w: FloatTensor<Self>, cached: FloatTensor<Self>) -> FloatTensor<Self>;
+    fn linear_bias_cached(
         x: FloatTensor<Self>,
         w: FloatTensor<Self>,
-        kept: FloatTensor<Self>,
+        cached: FloatTensor<Self>,
         b: FloatTensor<Self>,
     ) -> FloatTensor<Self>;
 }
@@ -156,8 +156,8 @@ super::route::route!(LinearOp, LinearKernels {
     fn linear_bias(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>) = with_bias;
     fn linear_frozen(x: FloatTensor<Self>, w: FloatTensor<Self>) = without_bias;
     fn linear_bias_frozen(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>) = with_bias;
-    fn linear_kept(x: FloatTensor<Self>, w: FloatTensor<Self>, kept: FloatTensor<Self>) = by_kept;
-    fn linear_bias_kept(x: FloatTensor<Self>, w: FloatTensor<Self>, kept: FloatTensor<Self>, b: FloatTensor<Self>) = by_kept_with_bias;
+    fn linear_cached(x: FloatTensor<Self>, w: FloatTensor<Self>, cached: FloatTensor<Self>) = by_cached;
+    fn linear_bias_cached(x: FloatTensor<Self>, w: FloatTensor<Self>, cached: FloatTensor<Self>, b: FloatTensor<Self>) = by_cached_with_bias;
 });
 
 impl<B: LinearKernels, C: CheckpointStrategy> LinearOp for Autodiff<B, C> {
@@ -189,30 +189,30 @@ impl<B: LinearKernels, C: CheckpointStrategy> LinearOp for Autodiff<B, C> {
         )
     }
 
-    fn linear_kept(x: FloatTensor<Self>, w: FloatTensor<Self>, kept: FloatTensor<Self>) -> FloatTensor<Self> {
-        let state = (kept.into_primitive(), w.dtype());
+    fn linear_cached(x: FloatTensor<Self>, w: FloatTensor<Self>, cached: FloatTensor<Self>) -> FloatTensor<Self> {
+        let state = (cached.into_primitive(), w.dtype());
         simple::<B, C, _, 2, 1>(
             [x, w],
             state,
-            |[x, _], (kept, _)| B::without_bias(x, kept.clone()),
-            |[x], (kept, dtype), dy| [B::input_bwd(kept, dy.clone()), B::float_cast(B::weight_bwd(x, dy), dtype.into())],
+            |[x, _], (cached, _)| B::without_bias(x, cached.clone()),
+            |[x], (cached, dtype), dy| [B::input_bwd(cached, dy.clone()), B::float_cast(B::weight_bwd(x, dy), dtype.into())],
         )
     }
 
-    fn linear_bias_kept(
+    fn linear_bias_cached(
         x: FloatTensor<Self>,
         w: FloatTensor<Self>,
-        kept: FloatTensor<Self>,
+        cached: FloatTensor<Self>,
         b: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
-        let state = (kept.into_primitive(), w.dtype());
+        let state = (cached.into_primitive(), w.dtype());
         simple::<B, C, _, 3, 1>(
             [x, w, b],
             state,
-            |[x, _, b], (kept, _)| B::with_bias(x, kept.clone(), b),
-            |[x], (kept, dtype), dy| {
+            |[x, _, b], (cached, _)| B::with_bias(x, cached.clone(), b),
+            |[x], (cached, dtype), dy| {
                 let dw = B::float_cast(B::weight_bwd(x, dy.clone()), dtype.into());
-                [B::input_bwd(kept, dy.clone()), dw, B::bias_bwd(dy)]
+                [B::input_bwd(cached, dy.clone()), dw, B::bias_bwd(dy)]
             },
         )
     }
@@ -244,17 +244,17 @@ pub(crate) fn linear_frozen(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor
     })
 }
 
-/// Computes [`linear`] with `kept`, a copy of the weight [out, in] in the dtype of x. The gradient goes to the weight, in the
+/// Computes [`linear`] with `cached`, a copy of the weight [out, in] in the dtype of x. The gradient goes to the weight, in the
 /// weight's dtype, not to the copy.
 ///
 /// # Panics
 /// If the inner sizes differ.
-pub(crate) fn linear_kept(x: Tensor<2>, weight: Tensor<2>, kept: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<2> {
-    check(&x, &kept);
-    let (x, w, kept) = (x.into_dispatch(), weight.into_dispatch(), kept.into_dispatch());
+pub(crate) fn linear_cached(x: Tensor<2>, weight: Tensor<2>, cached: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<2> {
+    check(&x, &cached);
+    let (x, w, cached) = (x.into_dispatch(), weight.into_dispatch(), cached.into_dispatch());
     Tensor::from_dispatch(match bias {
-        Some(b) => Dispatch::linear_bias_kept(x, w, kept, b.into_dispatch()),
-        None => Dispatch::linear_kept(x, w, kept),
+        Some(b) => Dispatch::linear_bias_cached(x, w, cached, b.into_dispatch()),
+        None => Dispatch::linear_cached(x, w, cached),
     })
 }
 

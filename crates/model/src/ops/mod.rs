@@ -35,7 +35,7 @@ mod uninit;
 pub use activation::{act, glu};
 pub use activation_kind::Act;
 pub use attention::attention;
-pub use block_tables::{BLOCK, KeptTables};
+pub use block_tables::{BLOCK, SentTables};
 #[cfg(feature = "gpu")]
 pub use cube::optim::{adamw as adamw_on_gpu, squares as squares_on_gpu};
 #[cfg(feature = "gpu")]
@@ -45,7 +45,7 @@ pub(crate) use decode::{copy_rows, write_keys_and_values};
 pub use flex::{add, cast, f32s, flex_f32, index, own, tensor_from_vec, to_host};
 pub use head::{Compared, Divergence, Head, Softcap, TopK, head_backward, head_fused_backward, head_stats, head_top_k};
 pub use linear::linear;
-pub(crate) use linear::{linear_frozen, linear_kept};
+pub(crate) use linear::{linear_cached, linear_frozen};
 pub use norm::{layer_norm, rms_norm};
 pub use packed::{AttentionScoring, Packed, Pattern, Segment};
 pub use rope::rope;

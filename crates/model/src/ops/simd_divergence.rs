@@ -16,9 +16,9 @@ type Traced = (f32, f32);
 /// The log-sums of p and of q.
 type LogSums = (LogSum, LogSum);
 
-/// KL(p ‖ q) of the distributions of logits x and y, as Σ p·(log p − log q) − p + q. The last two terms sum to 0. With them no
-/// summand is negative, and the rounding of the log-sums, which is the same in all summands, cancels. Without them the rounding
-/// would hide a small divergence.
+/// KL(p ‖ q) of the distributions of logits x and y, as Σ p·(log p − log q) − p + q. The last two terms sum to 0. With them, all
+/// summands are nonnegative, and the rounding of the log-sums, which is the same in all summands, cancels. Without them the
+/// rounding would hide a small divergence.
 #[inline(always)]
 fn kl_row_<const F: bool>(x: &[f32], y: &[f32], pq: LogSums) -> f32 {
     let mut acc = [0f32; L];

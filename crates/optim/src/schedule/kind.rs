@@ -83,7 +83,7 @@ impl Schedule {
     }
 }
 
-/// Returns the number of warm-up steps: `optim.lr_warmup_steps` if it is above 0, else `optim.lr_warmup_steps_ratio` of all
+/// Returns the number of warm-up steps: `optim.lr_warmup_steps` if it is above 0, otherwise `optim.lr_warmup_steps_ratio` of all
 /// steps, rounded down (verl's engine).
 pub fn warmup_steps(lr_warmup_steps: i64, ratio: f64, total_steps: usize) -> usize {
     match usize::try_from(lr_warmup_steps) {

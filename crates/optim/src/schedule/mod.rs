@@ -28,7 +28,7 @@ pub static ABSENT: &[(&str, &str)] = &[
     ("greedy", "it changes the rate by the metrics of the run, but a rate here depends on the step alone"),
 ];
 
-/// Returns the schedule with this name or alias, if there is one.
+/// Returns the schedule with this name or alias, if any.
 pub fn find(name: &str) -> Option<&'static ScheduleKind> {
     SCHEDULES.iter().find(|s| s.name == name || s.aliases.contains(&name))
 }
@@ -38,7 +38,7 @@ pub fn names() -> Vec<&'static str> {
     SCHEDULES.iter().flat_map(|s| std::iter::once(&s.name).chain(s.aliases)).copied().collect()
 }
 
-/// Returns the style of the fall of `wsd` with this name or alias, if there is one.
+/// Returns the style of the fall of `wsd` with this name or alias, if any.
 pub fn find_style(name: &str) -> Option<&'static WsdStyle> {
     WSD_STYLES.iter().find(|s| s.name == name || s.aliases.contains(&name))
 }

@@ -12,7 +12,7 @@ use super::pool::Pool;
 pub struct PythonColumn<'a> {
     /// Name of the parameter that gets the column.
     pub name: &'static str,
-    /// True if there is one value per token, rather than one per response.
+    /// True if it has one value per token, rather than one per response.
     pub per_token: bool,
     pub values: &'a [f32],
 }

@@ -60,7 +60,7 @@ struct Workers {
     busy: usize,
 }
 
-/// A place in the pool. When it is dropped, it becomes free again, with its worker if that is still usable.
+/// A place in the pool. When it is dropped, it becomes free again, with its worker if the worker is still usable.
 struct PoolPlace<'a> {
     pool: &'a Pool,
     worker: Option<Worker>,
@@ -84,7 +84,7 @@ impl Pool {
     pub fn start(source: CodeSource, options: PoolOptions) -> Result<Self> {
         ensure!(options.num_workers > 0, "reward.num_workers must be at least 1");
         let named = !matches!(&source, CodeSource::File { names, .. } if names.is_empty());
-        ensure!(named, "custom_reward_function.name names no function");
+        ensure!(named, "custom_reward_function.name does not name a function");
         let environment = environment::for_workers(&options.pass_env, &WORDS)?;
         // Without a limit set by the user, the default is high: it serves only to end a hanging worker whose trainer was killed.
         let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u64);

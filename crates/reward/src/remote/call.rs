@@ -103,7 +103,7 @@ impl RewardRequest<'_> {
             return Ok(match receive.recv_timeout(left.min(POLL)) {
                 Ok(Ok(reply)) => Ok(reply),
                 Ok(Err(Error::Timeout(_))) => Err(late()),
-                // The next reply would be as long.
+                // The next reply would be equally long.
                 Ok(Err(error @ Error::BodyExceedsLimit(_))) => {
                     Err(FailedCall { passes: false, ..failed(RewardFailure::Exception, describe(&error)) })
                 }

@@ -45,8 +45,8 @@ impl fmt::Debug for RemoteOptions {
     }
 }
 
-/// Servers that return rewards. The text of a response determines the server that it is sent to first; if that server fails, the
-/// next one is tried.
+/// Servers that return rewards. The text of a response determines the first server to try; if that server fails, the next one is
+/// tried.
 pub struct Remote {
     endpoints: Vec<Endpoint>,
     agent: Agent,
@@ -59,8 +59,8 @@ impl Remote {
     /// Checks the options; no request is sent yet.
     ///
     /// # Errors
-    /// If there are no addresses or an invalid one, if the timeout or the number of attempts is zero, or if a header cannot carry
-    /// the token.
+    /// If the list of addresses is empty or has an invalid one, if the timeout or the number of attempts is zero, or if a header
+    /// cannot carry the token.
     pub fn new(options: RemoteOptions) -> Result<Self> {
         ensure!(!options.urls.is_empty(), "reward servers: no address is given");
         ensure!(!options.timeout.is_zero(), "the timeout of a reward server must be more than 0 seconds");

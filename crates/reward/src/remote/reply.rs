@@ -10,7 +10,7 @@ const SCORES: &str = "scores";
 /// Largest number of further values of one response.
 const MAX_LOGS: usize = 1000;
 
-/// Returns the reward of one response, with everything else that the server reports about it.
+/// Returns the reward of one response, with all other values that the server reports about it.
 ///
 /// # Errors
 /// If the reply is malformed, with a description of the problem.

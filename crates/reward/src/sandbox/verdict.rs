@@ -30,7 +30,8 @@ impl CaseVerdict {
 /// Returns the verdict of `response` on a case with this expected output.
 ///
 /// # Errors
-/// A [`RewardError`] in the cases that verl marks with -1 because there is no verdict: the service failed, not the program.
+/// A [`RewardError`] in the cases that verl marks with -1 because the program was not judged: the service failed, not the
+/// program.
 pub fn from_reply(response: &Value, expected: Option<&str>) -> Result<CaseVerdict, RewardError> {
     let (compile, run) = (&response["compile_result"], &response["run_result"]);
     match response["status"].as_str() {

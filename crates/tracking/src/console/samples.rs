@@ -12,7 +12,7 @@ const ROWS: usize = 2;
 /// Number of characters of a text that are looked at.
 const LONGEST_TEXT: usize = 1000;
 /// Smallest width of a text, in columns.
-const LEAST: usize = 12;
+const MIN_WIDTH: usize = 12;
 /// The column whose sign is shown by a colour.
 const ADVANTAGE: &str = "advantage";
 
@@ -71,13 +71,13 @@ fn fit(widths: &mut [usize], is_text: impl Fn(usize) -> bool, room: usize) {
     let total =
         |widths: &[usize]| widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum::<usize>().saturating_sub(2);
     while total(widths) > room {
-        let texts = (0..widths.len()).filter(|column| is_text(*column) && widths[*column] > LEAST);
+        let texts = (0..widths.len()).filter(|column| is_text(*column) && widths[*column] > MIN_WIDTH);
         match texts.max_by_key(|column| widths[*column]) {
             Some(widest) => {
                 let over = total(widths) - room;
                 let others =
                     (0..widths.len()).filter(|column| *column != widest && is_text(*column)).map(|column| widths[column]);
-                let next = others.max().unwrap_or(0).max(LEAST);
+                let next = others.max().unwrap_or(0).max(MIN_WIDTH);
                 // Each column becomes at least one character narrower, at most as narrow as the next text.
                 widths[widest] -= over.min(widths[widest].saturating_sub(next).max(1));
             }

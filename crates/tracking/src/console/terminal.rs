@@ -119,9 +119,9 @@ impl Console {
         let mut left_out = if self.left_out.0 == width { self.left_out.1 } else { 0 };
         numbers.retain(|(rank, _)| *rank > left_out);
         while measure_text_width(&step_text) + total(&numbers) > width
-            && let Some(least) = (0..numbers.len()).min_by_key(|&i| numbers[i].0).filter(|_| numbers.len() > 1)
+            && let Some(min) = (0..numbers.len()).min_by_key(|&i| numbers[i].0).filter(|_| numbers.len() > 1)
         {
-            left_out = numbers.remove(least).0;
+            left_out = numbers.remove(min).0;
         }
         self.left_out = (width, left_out);
         let core = metrics.iter().filter(|(name, _)| name.starts_with(CORE));
@@ -151,8 +151,8 @@ impl Console {
     /// Returns true if the samples of a step are shown: samples of the first step, of each part of the run, and of the last step.
     fn is_due(&mut self, step: u64, table: &'static str) -> bool {
         let next = self.next_table.entry(table).or_insert(0);
-        let (parts, least) = TABLES;
-        let apart = self.total_steps.div_ceil(parts).max(least);
+        let (parts, min) = TABLES;
+        let apart = self.total_steps.div_ceil(parts).max(min);
         let left = self.total_steps.saturating_sub(step);
         if left > 0 && (step < *next || left < apart / 2) {
             return false;

@@ -21,8 +21,8 @@ const REMEMBERED: &str = "mlflow";
 pub(super) struct MlflowRun {
     server: MlflowServer,
     session: TrackedRun,
-    /// `MLFLOW_RUN_ID`: an existing run, created by somebody else.
-    given: Option<String>,
+    /// `MLFLOW_RUN_ID`: an existing run, created by another program.
+    existing_id: Option<String>,
     found: Option<FoundRun>,
     /// Parameters that the server does not have yet.
     params: Vec<(String, String)>,
@@ -34,14 +34,14 @@ struct FoundRun {
 }
 
 impl MlflowRun {
-    pub(super) fn new(server: MlflowServer, session: TrackedRun, given: Option<String>) -> Self {
+    pub(super) fn new(server: MlflowServer, session: TrackedRun, existing_id: Option<String>) -> Self {
         let params = names::params(&session.config);
-        Self { server, session, given, found: None, params }
+        Self { server, session, existing_id, found: None, params }
     }
 
     /// Finds or creates the run to write to. The status of a resumed run is set to running again.
     fn find(&mut self) -> Result<FoundRun, DeliveryError> {
-        let (id, given) = match (&self.given, self.session.remembered(REMEMBERED)) {
+        let (id, existing_id) = match (&self.existing_id, self.session.remembered(REMEMBERED)) {
             (Some(id), _) => (id.clone(), true),
             (None, Some(id)) => (id, false),
             (None, None) => return self.create(),
@@ -49,7 +49,7 @@ impl MlflowRun {
         match self.resume(&id) {
             Ok(found) => Ok(found),
             Err(failure) if failure.is_temporary() => Err(failure.into_delivery_error(0)),
-            Err(failure) if given => Err(DeliveryError::Permanent(0, anyhow!("MLFLOW_RUN_ID={id}: {failure}"))),
+            Err(failure) if existing_id => Err(DeliveryError::Permanent(0, anyhow!("MLFLOW_RUN_ID={id}: {failure}"))),
             Err(failure) if failure.status == Some(404) || failure.status == Some(200) => {
                 tracing::warn!("mlflow: cannot resume the run {id}, so a new one begins: {failure}");
                 self.create()
@@ -169,8 +169,8 @@ impl MlflowRun {
         Err(DeliveryError::Permanent(steps.len(), anyhow!("{} of step {}{others}: {why}", first["key"], first["step"])))
     }
 
-    /// Sends metrics. If the server rejects them, they are halved until the rejected ones are found, so that a bad name loses no
-    /// other metric.
+    /// Sends metrics. If the server rejects several metrics, they are halved until the rejected ones are found, so that a bad
+    /// name loses no other metric.
     fn send_batch(&self, metrics: &[Value], refused: &mut Vec<(Value, MlflowError)>) -> Result<(), DeliveryError> {
         let id = self.id();
         let sent = self.server.post("runs/log-batch", &json!({"run_id": id, "metrics": metrics}));
@@ -260,7 +260,7 @@ fn found(run: &Value) -> Result<FoundRun, MlflowError> {
     let text = |name: &str| run["info"][name].as_str().map(str::to_owned);
     match (text("run_id"), text("artifact_uri")) {
         (Some(id), artifacts) => Ok(FoundRun { id, artifacts: artifacts.unwrap_or_default() }),
-        _ => Err(MlflowError::malformed_reply(format!("the reply names no run: {run}"))),
+        _ => Err(MlflowError::malformed_reply(format!("the reply does not name a run: {run}"))),
     }
 }
 

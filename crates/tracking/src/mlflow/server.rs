@@ -173,13 +173,13 @@ impl MlflowServer {
             return Ok(value.clone());
         }
         let text = |name| value.as_ref().and_then(|value| value.get(name)).and_then(Value::as_str);
-        let said = text("message").map_or_else(|| quote(&body), |message| quote(message.as_bytes()));
+        let reason = text("message").map_or_else(|| quote(&body), |message| quote(message.as_bytes()));
         let advice = match status {
             401 | 403 => " (set MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD)",
             300..=399 => " (redirects are not followed)",
             _ => "",
         };
-        let message = format!("{address} replied to {call} with status {status}{advice}: {said}");
+        let message = format!("{address} replied to {call} with status {status}{advice}: {reason}");
         Err(MlflowError { status: Some(status), code: text("error_code").unwrap_or_default().to_owned(), message })
     }
 }

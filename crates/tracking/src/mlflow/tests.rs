@@ -20,7 +20,7 @@ const QUICK: RetryPolicy = RetryPolicy {
     first_pause: Duration::from_millis(5),
     longest_pause: Duration::from_millis(20),
     finish: Duration::from_secs(20),
-    whole: Duration::from_secs(20),
+    total: Duration::from_secs(20),
 };
 
 /// One call: `METHOD path?query`, the Authorization header, and the body.
@@ -220,7 +220,7 @@ fn the_first_signal_after_the_end_is_the_end_of_waiting() {
     let address = format!("http://{}", free().local_addr().unwrap());
     let (_dir, session) = sample(json!({}));
     let hour = Duration::from_secs(3600);
-    let mut tracker = open(&address, &session, None, RetryPolicy { finish: hour, whole: hour, ..QUICK }).unwrap();
+    let mut tracker = open(&address, &session, None, RetryPolicy { finish: hour, total: hour, ..QUICK }).unwrap();
     tracker.log(1, &Metrics::new()).unwrap();
     let interrupt = Interrupt::default();
     let ending = Ending::new(Exit::Finished, &interrupt);

@@ -6,9 +6,9 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context, Error, Result};
 
-use super::kept_log::KeptLog;
 use super::log::Log;
 use super::records::{self, RunFields, kind};
+use super::resumed_log::ResumedLog;
 use super::settings::WandbSettings;
 use super::writer::Writer;
 use crate::TrackedRun;
@@ -54,7 +54,7 @@ pub(super) fn resumed(session: &TrackedRun, settings: &WandbSettings) -> Result<
     let (Some(last), Some(name)) = (session.resumed_step, session.remembered("wandb")) else { return Ok(None) };
     // The format is offline-run-YYYYMMDD_HHMMSS-ID.
     let Some(id) = name.splitn(4, '-').nth(3) else { return Ok(None) };
-    if settings.id.as_deref().is_some_and(|wanted| wanted != id) {
+    if settings.id.as_deref().is_some_and(|requested| requested != id) {
         tracing::warn!(
             "W&B: WANDB_RUN_ID is not '{id}', the id of the run: a new run begins, without the rows up to step {last}"
         );
@@ -63,7 +63,7 @@ pub(super) fn resumed(session: &TrackedRun, settings: &WandbSettings) -> Result<
     let folder = settings.root.join("wandb").join(&name);
     let folder = std::path::absolute(&folder).unwrap_or(folder);
     let path = folder.join(file_name(id));
-    let Some(kept) = fs::read(&path).ok().and_then(|file| KeptLog::find(&file, last)) else {
+    let Some(kept) = fs::read(&path).ok().and_then(|file| ResumedLog::find(&file, last)) else {
         tracing::warn!("W&B: {} is missing: a new run begins, without the rows up to step {last}", path.display());
         return Ok(None);
     };

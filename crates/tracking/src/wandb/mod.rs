@@ -9,10 +9,10 @@
 
 mod entry;
 mod folder;
-mod kept_log;
 mod live_upload;
 mod log;
 mod records;
+mod resumed_log;
 mod run;
 mod settings;
 mod system;

@@ -1,5 +1,5 @@
-//! Load of the machine under the client's names. Values that the system does not tell are left out; `trainer --version --verbose`
-//! says which.
+//! Load of the machine under the client's names. Values that the system does not report are left out; `trainer --version
+//! --verbose` lists them.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -79,7 +79,7 @@ impl Load {
     }
 }
 
-/// Names the memory of the machine, what of it is available, what of it this process has, and the number of its threads.
+/// Names the memory of the machine, the available memory, the memory of this process, and the number of its threads.
 fn memory([total, available, own]: [Option<u64>; 3], threads: Option<u64>) -> Vec<(String, f64)> {
     let share = |part: Option<u64>| Some(100.0 * part? as f64 / total? as f64);
     let mib = |bytes: u64| bytes as f64 / MIB;

@@ -3,9 +3,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::folder::file_name;
-use super::kept_log::KeptLog;
 use super::log::{self, Log};
 use super::records::{self, RunFields, kind};
+use super::resumed_log::ResumedLog;
 use super::run::Wandb;
 use super::settings::WandbSettings;
 use crate::{Cell, Ending, Exit, StepTable, TrackedRun, Tracker};
@@ -81,7 +81,7 @@ fn bytes_are_those_of_the_client() {
     let row = whole.iter().find_map(|(_, record)| bytes_of(record, kind::HISTORY)).unwrap();
     let values = ["actor/loss", "_timestamp", "_runtime", "_step"].map(|key| (key, records::value_of(row, key).unwrap()));
     assert_eq!((values[0].1, records::step_of(row)), ("0.30000000000000004", Some(1)));
-    // The client's order is that of a Go map, so it is arbitrary.
+    // The client's order comes from a Go map, so it is arbitrary.
     let mut order: Vec<_> = values.to_vec();
     order.sort_by_key(|(key, _)| row.windows(key.len()).position(|window| window == key.as_bytes()));
     let mut items = ProtobufMessage::default();
@@ -134,7 +134,7 @@ fn a_run_killed_at_any_byte_resumes_to_the_same_rows() {
     for cut in start..=whole.len() {
         let last = ends.iter().filter(|(end, _)| *end <= cut).map(|(_, step)| *step).max().unwrap_or(0);
         for last in [last, last / 2] {
-            let kept = KeptLog::find(&whole[..cut], last).unwrap();
+            let kept = ResumedLog::find(&whole[..cut], last).unwrap();
             let end = ends.iter().find(|(_, step)| *step == last).map_or(start, |(end, _)| *end);
             assert_eq!((kept.end, kept.last_step.unwrap_or(0)), (end, last), "cut at {cut}");
             // The remaining checks take time, for threads and synced files.

@@ -18,7 +18,8 @@ const INSIST: [c_int; 2] = [SIGINT, SIGTERM];
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 
-/// The error of a run that stopped on request and can be resumed. The text says how far the run got and how to resume it.
+/// The error of a run that stopped on request and can be resumed. The text has the step that the run reached, and the way to
+/// resume it.
 #[derive(Debug)]
 pub struct Interrupted(pub String);
 
@@ -114,8 +115,8 @@ pub fn report_file_limit() {
     _ = FILE_LIMIT.map(|signal| flag::register(signal, Arc::default()));
 }
 
-/// Returns true if the process was started with this signal ignored. If the system does not say, SIGHUP counts as ignored and
-/// keeps its default action.
+/// Returns true if the process was started with this signal ignored. If the system does not report it, SIGHUP counts as ignored
+/// and keeps its default action.
 fn is_ignored(signal: c_int) -> bool {
     platform::is_ignored(signal).unwrap_or(HANGUP == Some(signal))
 }

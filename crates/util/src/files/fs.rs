@@ -367,10 +367,10 @@ mod tests {
 
         symlink("loop", at("loop")).unwrap();
         symlink("a", at("folder")).unwrap();
-        for (name, told) in [("loop", "links"), ("folder", "is a directory"), ("a/b/file/below", "not a directory")] {
+        for (name, expected) in [("loop", "links"), ("folder", "is a directory"), ("a/b/file/below", "not a directory")] {
             for error in [check_writable(&at(name)).unwrap_err(), write_atomic(&at(name), b"").unwrap_err()] {
                 let error = format!("{error:#}").to_lowercase();
-                assert!(error.starts_with("cannot write ") && error.contains(told), "{error}");
+                assert!(error.starts_with("cannot write ") && error.contains(expected), "{error}");
             }
         }
 

@@ -30,7 +30,7 @@ pub fn to_value<T: Numbers>(numbers: T) -> Value {
     serde_json::to_value(Written(&numbers)).unwrap_or_default()
 }
 
-/// Returns the float that a JSON value or word stands for; `None` if it is something else.
+/// Returns the float that a JSON value or word represents; `None` for other values.
 pub fn from_value(value: &Value) -> Option<f64> {
     value.as_f64().or_else(|| number(value.as_str()?)).or_else(|| value.is_null().then_some(f64::NAN))
 }

@@ -1,6 +1,6 @@
 //! Allows one process at a time per folder. The lock ends with the process, so it cannot be stale.
 //!
-//! Some network file systems grant a lock to everybody. Therefore the file names the process that holds it. A lock that was
+//! Some network file systems grant a lock to every process. Therefore the file names the process that holds it. A lock that was
 //! granted while that process is alive on this host counts as refused.
 
 use std::fs::{File, OpenOptions, TryLockError};

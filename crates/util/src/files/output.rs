@@ -82,7 +82,7 @@ fn open_pipe(path: &Path) -> io::Result<File> {
         match platform::open_pipe(path)? {
             Some(pipe) => return Ok(pipe),
             None if start.elapsed() < WAIT => std::thread::sleep(PAUSE),
-            None => return Err(io::Error::new(ErrorKind::InvalidData, "it is a named pipe, and nobody reads it")),
+            None => return Err(io::Error::new(ErrorKind::InvalidData, "it is a named pipe without a reader")),
         }
     }
 }

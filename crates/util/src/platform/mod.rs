@@ -1,5 +1,5 @@
 //! All that depends on the operating system. Every function exists for every system; one without an answer returns `None`, and
-//! [`LACKS`] says so in words.
+//! [`LACKS`] describes the gap.
 //!
 //! | File | Systems | Means |
 //! |---|---|---|

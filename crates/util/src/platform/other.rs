@@ -52,10 +52,10 @@ fn memory() -> System {
     system
 }
 
-fn of_process<T>(process: u32, wanted: ProcessRefreshKind, answer: impl FnOnce(&Process) -> Option<T>) -> Option<T> {
+fn of_process<T>(process: u32, refresh: ProcessRefreshKind, answer: impl FnOnce(&Process) -> Option<T>) -> Option<T> {
     let process = Pid::from_u32(process);
     let mut system = System::new();
-    system.refresh_processes_specifics(ProcessesToUpdate::Some(&[process]), true, wanted);
+    system.refresh_processes_specifics(ProcessesToUpdate::Some(&[process]), true, refresh);
     answer(system.process(process)?)
 }
 

@@ -1,4 +1,4 @@
-//! Questions that only Linux answers. [`LACKS`] says so in words.
+//! Questions that only Linux answers. [`LACKS`] describes them.
 
 /// Answers that this system lacks, as a list in words; empty if it has all.
 pub const LACKS: &str = if cfg!(windows) {

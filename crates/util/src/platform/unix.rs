@@ -44,11 +44,11 @@ pub(crate) fn address_limit() -> Option<u64> {
     getrlimit(Resource::As).current
 }
 
-/// Raises this process's limit on open files to `wanted`, or as far as the system allows. Returns the limit; `None` = unlimited.
-pub fn raise_open_files(wanted: u64) -> Option<u64> {
+/// Raises this process's limit on open files to `requested`, or as far as the system allows. Returns the limit; `None` = unlimited.
+pub fn raise_open_files(requested: u64) -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let raised = maximum.map_or(wanted, |maximum| maximum.min(wanted));
-    let is_raised = current.is_some_and(|current| current < wanted)
+    let raised = maximum.map_or(requested, |maximum| maximum.min(requested));
+    let is_raised = current.is_some_and(|current| current < requested)
         && setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum }).is_ok();
     if is_raised { Some(raised) } else { current }
 }

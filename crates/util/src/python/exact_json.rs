@@ -218,8 +218,9 @@ mod tests {
         ] {
             assert_eq!(Exact::parse(json).unwrap().python_text(), python, "{json}");
         }
-        for (wrong, told) in [("[1,]", "line 1 column 4"), ("", "EOF"), ("1 2", "trailing"), ("[\"\\ud800\"]", "hex escape")] {
-            assert!(Exact::parse(wrong).unwrap_err().contains(told), "{wrong}: {:?}", Exact::parse(wrong));
+        for (wrong, expected) in [("[1,]", "line 1 column 4"), ("", "EOF"), ("1 2", "trailing"), ("[\"\\ud800\"]", "hex escape")]
+        {
+            assert!(Exact::parse(wrong).unwrap_err().contains(expected), "{wrong}: {:?}", Exact::parse(wrong));
         }
         let deep = |count: usize| format!("{}{}", "[".repeat(count), "]".repeat(count));
         assert!(Exact::parse(&deep(DEEPEST)).is_ok() && Exact::parse(&deep(100_000)).unwrap_err().contains("128"));

@@ -17,7 +17,7 @@ pub fn print(text: &str) -> io::Result<()> {
     write(&printable(&hide(text)))
 }
 
-/// Prints text with our own colours, whose other parts are printable.
+/// Prints text with our own colours; the rest of the text must be printable.
 ///
 /// # Errors
 /// The errors of [`print()`].

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use serde_json::json;
 
 use super::prompts::Prompts;
-use crate::job::agents::{AgentSettings, Agents, EndpointSettings, config_of_own_loops};
+use crate::job::agents::{AgentSettings, Agents, EndpointSettings, custom_loop_config};
 use crate::job::generation::sampling;
 use crate::job::reward_plan::{RewardPlan, check_rows, warn_of_prefilled};
 use crate::job::words::ToLayer;
@@ -66,7 +66,7 @@ fn start_agents(config: &PpoConfig, rewards: &RewardPlan, interrupt: &Interrupt)
         response_length: data.max_response_length,
         max_model_len: rollout.max_model_len,
         scores_by_rule: rewards.asks_rules(),
-        config_of_own_loops: config_of_own_loops(&keys, (data.max_prompt_length, data.max_response_length), seen),
+        custom_loop_config: custom_loop_config(&keys, (data.max_prompt_length, data.max_response_length), seen),
         endpoint: EndpointSettings {
             sampling: sampling(&rollout.sampling(), data.max_response_length, rollout.logprobs_mode.to_layer()),
             variables: data.apply_chat_template_kwargs.clone().into_iter().collect(),

@@ -1,4 +1,4 @@
-//! DeepSeek V4: there is no template; the model's own encoder writes messages.
+//! DeepSeek V4 has no template; the model's own encoder writes messages.
 
 use anyhow::{Result, bail, ensure};
 use serde_json::Value;

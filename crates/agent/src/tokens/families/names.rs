@@ -11,7 +11,7 @@ use burnish_util::python_value::text_of;
 /// the call at its position in the assistant's last message.
 ///
 /// # Errors
-/// If there is no such call, or the numbers of calls and results differ.
+/// If a call is missing, or the numbers of calls and results differ.
 pub(crate) fn tool_name(group: &MessageGroup, index: usize) -> Result<String> {
     let answer = &group.messages[index];
     if let Some(name) = name(answer) {

@@ -50,7 +50,7 @@ impl BuiltInTool for Gsm8k {
     }
 
     /// Matches verl's `execute`. Its state lasts as long as the conversation. verl 0.7 creates a new instance for each call, so
-    /// that no answer there is worse than an earlier one.
+    /// that an answer is never worse than an earlier one there.
     fn call(&self, arguments: &Value, state: &mut Value, _: Duration) -> Result<ToolOutput, ToolError> {
         let answer = match arguments {
             Value::Object(fields) => fields.get("answer").map_or_else(String::new, text_of),

@@ -44,7 +44,7 @@ pub trait BuiltInTool: Send + Sync {
     /// Runs one call within the time limit. The arguments are JSON, usually an object.
     ///
     /// # Errors
-    /// [`ToolError`] if there is no result; the model gets its message.
+    /// [`ToolError`] if the tool has no result; the model gets its message.
     fn call(&self, arguments: &Value, state: &mut Value, timeout: Duration) -> Result<ToolOutput, ToolError>;
 }
 

@@ -69,7 +69,7 @@ fn is_of_device(name: &str, text: &str) -> bool {
         && ["cuda", "bf16_supported", "bfloat16_supported"].iter().any(|part| text.contains(part))
 }
 
-/// Returns the arguments of the model's configuration that count.
+/// Returns the arguments of the model's configuration that affect training.
 fn loading(reading: &mut Reading, value: &PyValue, line: usize) -> Option<Value> {
     if let PyValue::Dict(entries) = value {
         let counts = |(key, value): &(PyValue, PyValue)| {

@@ -79,7 +79,7 @@ fn same_model(reading: &mut Reading, name: &str, value: &PyValue) {
     if reading.program.model.as_ref().is_some_and(|model| *model != other) {
         let reason = match name {
             "ref_model" => "the reference is the model before training",
-            _ => "the tokenizer is that of the model",
+            _ => "the tokenizer of the model is used",
         };
         let (line, _) = place(value);
         reading.refuse(line, &format!("{name} {other}"), reason);

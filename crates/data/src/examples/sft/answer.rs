@@ -59,21 +59,21 @@ pub(super) fn completion(
             };
             let (prompt, answer) = (unweighted(prompt_key, prompt)?, unweighted(completion_key, answer)?);
             let prompt_length = prompt.len();
-            let whole = fit_to_template([prompt, answer].concat(), false, tokenizer, &variables)?;
+            let full = fit_to_template([prompt, answer].concat(), false, tokenizer, &variables)?;
             let render = |messages: &[Value], asks| tokenizer.apply_chat_template(&messages.into(), asks, &variables);
-            masked(tokenizer, TextForm::Rendered, &render(&whole[..prompt_length], true)?, &render(&whole, false)?, mask)
+            masked(tokenizer, TextForm::Rendered, &render(&full[..prompt_length], true)?, &render(&full, false)?, mask)
         }
         (prompt, answer) => bail!(text_column::differing([(prompt_key, &prompt), (completion_key, &answer)].into_iter())),
     }
 }
 
 /// Returns the tokens of a prompt and its answer. Learns the answer, or everything, depending on `mask`.
-fn masked(tokenizer: &Tokenizer, form: TextForm, prompt: &str, whole: &str, mask: LossMask) -> Result<SftTokens> {
+fn masked(tokenizer: &Tokenizer, form: TextForm, prompt: &str, full: &str, mask: LossMask) -> Result<SftTokens> {
     if !mask.completion {
-        let ids = form.encode_whole(tokenizer, whole)?;
+        let ids = form.encode_full(tokenizer, full)?;
         return Ok(SftTokens { document: Document { weights: vec![1.0; ids.len()], ids }, notes: Vec::new() });
     }
-    let split = split(tokenizer, form, prompt, whole)?;
+    let split = split(tokenizer, form, prompt, full)?;
     let notes = split.differs.then_some(OTHER_PROMPT).into_iter().collect();
     Ok(SftTokens { document: answered(split.prompt, &split.answer, 0.0), notes })
 }

@@ -26,7 +26,7 @@ pub(super) fn check(finder: &TurnFinder, i: usize, learnt: &str) -> Result<Optio
     let has_text = pieces.iter().any(|piece| !piece.is_empty());
     if lost > 0 && pieces.iter().all(|piece| piece.is_empty() || missing(&piece)) && !probe::has_calls(&message) {
         // The template may change the text, such as to upper case.
-        if has_text && probe::content(finder, finder.messages, i, &finder.whole.text).is_none() {
+        if has_text && probe::content(finder, finder.messages, i, &finder.full.text).is_none() {
             bail!(
                 "message {i}: the chat template does not write its text, so it would not be learnt; use another template \
                  (model.custom_chat_template)"

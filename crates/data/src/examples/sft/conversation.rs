@@ -76,12 +76,12 @@ pub(super) fn answer(
     let (messages, weights) = weighted([prompt, answer].concat())?;
     let messages = fit_to_template(messages, false, tokenizer, variables)?;
     let prompt = messages[..prompt_length].to_vec();
-    let given = if options.loss_mask.completion { prompt_length } else { 0 };
-    let LearntConversation { mut tokens, whole } = assistant(messages, &weights, given, tokenizer, variables, options)?;
+    let skipped = if options.loss_mask.completion { prompt_length } else { 0 };
+    let LearntConversation { mut tokens, full } = assistant(messages, &weights, skipped, tokenizer, variables, options)?;
     if options.loss_mask.completion {
         let rendered = tokenizer.apply_chat_template(&prompt.into(), true, variables)?;
-        let same = rendered.bytes().zip(whole.text.bytes()).take_while(|(a, b)| a == b).count();
-        for (weight, bytes) in tokens.document.weights.iter_mut().zip(&whole.bytes) {
+        let same = rendered.bytes().zip(full.text.bytes()).take_while(|(a, b)| a == b).count();
+        for (weight, bytes) in tokens.document.weights.iter_mut().zip(&full.bytes) {
             if bytes.end <= same {
                 *weight = 0.0;
             }
@@ -93,14 +93,14 @@ pub(super) fn answer(
 /// A conversation in tokens, with the assistant's turns learnt.
 struct LearntConversation {
     tokens: SftTokens,
-    whole: RenderedConversation,
+    full: RenderedConversation,
 }
 
-/// Finds the learnt tokens. `given`: number of first messages that are not learnt, for templates without marks.
+/// Finds the learnt tokens. `skipped`: number of first messages that are not learnt, for templates without marks.
 fn assistant(
     messages: Vec<Value>,
     weights: &[f32],
-    given: usize,
+    skipped: usize,
     tokenizer: &Tokenizer,
     variables: &TemplateVariables,
     options: &SftOptions,
@@ -119,21 +119,21 @@ fn assistant(
         AssistantMask::Auto => of_assistant && tokenizer.marks(variables)?,
         AssistantMask::GenerationTags => true,
     };
-    let LearntTurns { whole, spans, mut notes } = match by_marks {
+    let LearntTurns { full, spans, mut notes } = match by_marks {
         true => learnt_turns::by_marks(&messages, &trained, tokenizer, variables)?,
         false => {
-            let trained: Vec<Turn> = trained.into_iter().filter(|turn| turn.index >= given).collect();
+            let trained: Vec<Turn> = trained.into_iter().filter(|turn| turn.index >= skipped).collect();
             let keeps_thoughts = options.assistant_mask != AssistantMask::Prefix;
-            learnt_turns::in_whole(&messages, &trained, tokenizer, variables, keeps_thoughts)?
+            learnt_turns::in_conversation(&messages, &trained, tokenizer, variables, keeps_thoughts)?
         }
     };
-    let mut document = Document { weights: vec![0.0; whole.ids.len()], ids: whole.ids.clone() };
+    let mut document = Document { weights: vec![0.0; full.ids.len()], ids: full.ids.clone() };
     for span in spans {
         document.weights[span.tokens].fill(span.weight);
     }
     notes.sort_unstable();
     notes.dedup();
-    Ok(LearntConversation { tokens: SftTokens { document, notes }, whole })
+    Ok(LearntConversation { tokens: SftTokens { document, notes }, full })
 }
 
 /// Removes weights of 1 from messages. `needs`: the setting that supports other weights.

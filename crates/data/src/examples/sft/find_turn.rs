@@ -30,29 +30,29 @@ impl TurnFinder<'_> {
     /// If the message is not found, or no special token ends it.
     pub(super) fn find(&self, i: usize) -> Result<Range<usize>> {
         let is_last = i + 1 == self.messages.len();
-        let through = if is_last { self.whole.text.clone() } else { self.render(self.messages[..=i].to_vec(), false)? };
+        let through = if is_last { self.full.text.clone() } else { self.render(self.messages[..=i].to_vec(), false)? };
         let start = match self.speaks(i) {
             true => self.opened(i)?,
             false => self.headed(i)?,
         };
-        if self.whole.text.starts_with(&through)
+        if self.full.text.starts_with(&through)
             && let Some(end) = self.plain_end(i, start..through.len())
         {
             return Ok(start..end);
         }
         let Some(alone) = probe::place(self, &self.messages[..=i], i, &through) else { bail!(self.unwritten(i)) };
-        let (place, bound) = match self.whole.text.starts_with(&through) {
+        let (place, bound) = match self.full.text.starts_with(&through) {
             true => (alone.clone(), through.len()),
             false => {
                 let Some(place) = self.place(i) else { bail!(self.unwritten(i)) };
-                let behind = alike(&self.whole.text[place.content.end..], &through[alone.content.end..]).len();
+                let behind = alike(&self.full.text[place.content.end..], &through[alone.content.end..]).len();
                 let end = place.content.end + (alone.end - alone.content.end);
                 (MessagePlace { end, ..place.clone() }, place.content.end + behind)
             }
         };
         match self.last_end(place.end, bound) {
             Some(end) => Ok(start..end),
-            None if self.whole.text.starts_with(&through) => bail!("message {i}: {NO_END}"),
+            None if self.full.text.starts_with(&through) => bail!("message {i}: {NO_END}"),
             None => Ok(start..self.other_end(i, &place, &through, alone.end)?),
         }
     }
@@ -62,7 +62,7 @@ impl TurnFinder<'_> {
     }
 
     fn place(&self, i: usize) -> Option<MessagePlace> {
-        probe::place(self, self.messages, i, &self.whole.text)
+        probe::place(self, self.messages, i, &self.full.text)
     }
 
     fn unwritten(&self, i: usize) -> String {
@@ -79,15 +79,14 @@ impl TurnFinder<'_> {
         let before = if i == 0 { self.messages } else { &self.messages[..i] };
         let prompt_text = self.render(before.to_vec(), true)?;
         let bare = without_thought(&prompt_text);
-        let given = if self.keeps_thoughts { vec![bare] } else { vec![prompt_text.as_str(), bare] };
-        if let Some(given) = given.iter().find(|given| i > 0 && self.whole.text.starts_with(**given)) {
-            return Ok(given.len());
+        let skipped = if self.keeps_thoughts { vec![bare] } else { vec![prompt_text.as_str(), bare] };
+        if let Some(skipped) = skipped.iter().find(|skipped| i > 0 && self.full.text.starts_with(**skipped)) {
+            return Ok(skipped.len());
         }
         let opens = self.added(&self.render(before.to_vec(), false)?, bare)?;
         let Some(content) = self.place(i).map(|place| place.content) else { bail!(self.unwritten(i)) };
         let from = self.behind_others(i, content.start);
-        match from.filter(|_| !opens.is_empty()).and_then(|from| Some(from + self.whole.text[from..content.start].find(&opens)?))
-        {
+        match from.filter(|_| !opens.is_empty()).and_then(|from| Some(from + self.full.text[from..content.start].find(&opens)?)) {
             Some(at) => Ok(at + opens.len()),
             None if opens.is_empty() => bail!(
                 "message {i}: the chat template writes the text before the turn differently when others follow, and does not open a \
@@ -113,7 +112,7 @@ impl TurnFinder<'_> {
     /// Returns the end of the last message before `i` with a known position that ends by `until`; `None` if unclear.
     fn behind_others(&self, i: usize, until: usize) -> Option<usize> {
         for other in (0..i).rev() {
-            let content = probe::content(self, self.messages, other, &self.whole.text);
+            let content = probe::content(self, self.messages, other, &self.full.text);
             if let Some(content) = content.filter(|content| content.end <= until) {
                 return Some(content.end);
             }
@@ -128,7 +127,7 @@ impl TurnFinder<'_> {
     fn headed(&self, i: usize) -> Result<usize> {
         let role = self.messages[i]["role"].as_str().unwrap_or_default();
         let header = probe::header(self, i);
-        let Some(header) = header.filter(|header| self.whole.text.starts_with(header)) else {
+        let Some(header) = header.filter(|header| self.full.text.starts_with(header)) else {
             bail!(
                 "message {i}: the beginning of its text is unknown, because the text that the chat template writes before it depends \
                  on it; remove \"{role}\" from data.loss_roles, or use another template (model.custom_chat_template)"
@@ -143,21 +142,21 @@ impl TurnFinder<'_> {
         let message = content::joined(&self.messages[i]);
         let content = message["content"].as_str()?.trim();
         let end = self.last_end(bytes.start, bytes.end)?;
-        let token = self.whole.tokens(bytes.start..end).next_back()?;
-        let before = self.whole.text.get(bytes.start..self.whole.bytes[token].start)?;
-        let alone = !content.is_empty() && !probe::has_calls(&message) && self.whole.text[end..bytes.end].trim().is_empty();
-        let ends_itself = self.whole.text.get(bytes.start..end).is_some_and(|text| text.ends_with(content));
+        let token = self.full.tokens(bytes.start..end).next_back()?;
+        let before = self.full.text.get(bytes.start..self.full.bytes[token].start)?;
+        let alone = !content.is_empty() && !probe::has_calls(&message) && self.full.text[end..bytes.end].trim().is_empty();
+        let ends_itself = self.full.text.get(bytes.start..end).is_some_and(|text| text.ends_with(content));
         (alone && (ends_itself || before.trim_end().ends_with(content))).then_some(end)
     }
 
     /// Returns the end of the last special token that ends after `from` and by `until`.
     fn last_end(&self, from: usize, until: usize) -> Option<usize> {
-        let tokens = self.whole.tokens(from..until.max(from));
+        let tokens = self.full.tokens(from..until.max(from));
         let ends = |token: &usize| {
-            let end = self.whole.bytes[*token].end;
-            self.tokenizer.is_special(self.whole.ids[*token]) && from < end && end <= until
+            let end = self.full.bytes[*token].end;
+            self.tokenizer.is_special(self.full.ids[*token]) && from < end && end <= until
         };
-        tokens.rev().find(ends).map(|token| self.whole.bytes[token].end)
+        tokens.rev().find(ends).map(|token| self.full.bytes[token].end)
     }
 
     /// Returns the end of a turn that the template ends with another token when others follow, as gpt-oss's does: the first
@@ -167,11 +166,11 @@ impl TurnFinder<'_> {
         let alone = RenderedConversation::encode(through.to_owned(), self.tokenizer)?;
         let special = |ids: &[u32]| ids.iter().copied().find(|id| self.tokenizer.is_special(*id));
         ensure!(special(&alone.ids[alone.tokens(message_end..through.len())]).is_some(), "message {i}: {NO_END}");
-        let next = self.place(i + 1).map_or(self.whole.text.len(), |place| place.content.start);
+        let next = self.place(i + 1).map_or(self.full.text.len(), |place| place.content.start);
         let mut ends = self
-            .whole
+            .full
             .tokens(place.end..next.max(place.end))
-            .filter(|token| self.whole.bytes[*token].end > place.end && self.tokenizer.is_special(self.whole.ids[*token]));
+            .filter(|token| self.full.bytes[*token].end > place.end && self.tokenizer.is_special(self.full.ids[*token]));
         let opens = match i {
             0 => None,
             i => {
@@ -180,7 +179,7 @@ impl TurnFinder<'_> {
             }
         };
         match (ends.next(), ends.next()) {
-            (Some(end), Some(_)) if opens != Some(self.whole.ids[end]) => Ok(self.whole.bytes[end].end),
+            (Some(end), Some(_)) if opens != Some(self.full.ids[end]) => Ok(self.full.bytes[end].end),
             _ => bail!(
                 "message {i}: the chat template ends the turn with a special token only if it is the last turn, so the end of the turn \
                  is unknown; {MARK_IT}"

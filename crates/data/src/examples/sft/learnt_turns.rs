@@ -30,7 +30,7 @@ pub(super) struct Span {
 
 /// A rendered conversation, its learnt tokens, and notes for warnings.
 pub(super) struct LearntTurns {
-    pub whole: RenderedConversation,
+    pub full: RenderedConversation,
     pub spans: Vec<Span>,
     pub notes: Vec<&'static str>,
 }
@@ -65,18 +65,18 @@ pub(super) fn by_marks(
     );
     let weight = |i: usize| if same { turns[0].weight } else { turns[i].weight };
     let learnt: String = marked.spans.iter().map(|bytes| &marked.text[bytes.clone()]).collect();
-    let (whole, mut spans, mut notes) = (RenderedConversation::encode(marked.text, tokenizer)?, Vec::new(), Vec::new());
+    let (full, mut spans, mut notes) = (RenderedConversation::encode(marked.text, tokenizer)?, Vec::new(), Vec::new());
     for (i, bytes) in marked.spans.into_iter().enumerate().filter(|(_, bytes)| !bytes.is_empty()) {
-        let span = Span { tokens: whole.tokens(bytes), weight: weight(i) };
-        let stops = whole.ids[span.tokens.clone()].iter().any(|id| tokenizer.is_special(*id));
+        let span = Span { tokens: full.tokens(bytes), weight: weight(i) };
+        let stops = full.ids[span.tokens.clone()].iter().any(|id| tokenizer.is_special(*id));
         notes.extend((!stops && span.weight != 0.0).then_some(NO_STOP));
         spans.push(span);
     }
-    let finder = TurnFinder { messages, tokenizer, variables, whole, keeps_thoughts: true };
+    let finder = TurnFinder { messages, tokenizer, variables, full, keeps_thoughts: true };
     for turn in turns.iter().filter(|turn| turn.weight != 0.0) {
         notes.extend(check_learnt::check(&finder, turn.index, &learnt)?);
     }
-    Ok(LearntTurns { whole: finder.whole, spans, notes })
+    Ok(LearntTurns { full: finder.full, spans, notes })
 }
 
 /// Finds turns in the rendered conversation. `keeps_thoughts`: the beginning of a thought in the generation prompt belongs to the
@@ -84,7 +84,7 @@ pub(super) fn by_marks(
 ///
 /// # Errors
 /// If a turn cannot be found, or no special token ends it.
-pub(super) fn in_whole(
+pub(super) fn in_conversation(
     messages: &[Value],
     turns: &[Turn],
     tokenizer: &Tokenizer,
@@ -93,12 +93,12 @@ pub(super) fn in_whole(
 ) -> Result<LearntTurns> {
     let text = tokenizer.apply_chat_template(&messages.to_vec().into(), false, variables)?;
     let finder =
-        TurnFinder { messages, tokenizer, variables, whole: RenderedConversation::encode(text, tokenizer)?, keeps_thoughts };
+        TurnFinder { messages, tokenizer, variables, full: RenderedConversation::encode(text, tokenizer)?, keeps_thoughts };
     let (mut spans, mut notes) = (Vec::new(), Vec::new());
     for turn in turns.iter().filter(|turn| turn.weight != 0.0) {
         let bytes = finder.find(turn.index)?;
-        notes.extend(check_learnt::check(&finder, turn.index, &finder.whole.text[bytes.clone()])?);
-        spans.push(Span { tokens: finder.whole.tokens(bytes), weight: turn.weight });
+        notes.extend(check_learnt::check(&finder, turn.index, &finder.full.text[bytes.clone()])?);
+        spans.push(Span { tokens: finder.full.tokens(bytes), weight: turn.weight });
     }
-    Ok(LearntTurns { whole: finder.whole, spans, notes })
+    Ok(LearntTurns { full: finder.full, spans, notes })
 }

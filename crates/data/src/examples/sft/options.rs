@@ -88,8 +88,8 @@ impl SftColumns {
 /// The method to find the assistant's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AssistantMask {
-    /// By the template's marks if it has them, else in the rendered conversation. The beginning of a thought in the generation
-    /// prompt belongs to the turn, as in TRL.
+    /// By the template's marks if it has them, otherwise in the rendered conversation. The beginning of a thought in the
+    /// generation prompt belongs to the turn, as in TRL.
     Auto,
     /// By the template's `{% generation %}` marks.
     GenerationTags,

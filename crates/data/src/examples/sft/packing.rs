@@ -28,7 +28,7 @@ pub fn pack(documents: Vec<Document>, packing: Packing, length: usize) -> Vec<Sf
 /// Splits a document into pieces of `length` tokens and the rest; an empty document has no pieces.
 fn pieces(document: Document, length: usize) -> impl Iterator<Item = Document> {
     // Most documents fit and are not copied.
-    let (whole, cut) = if document.ids.len() <= length { (Some(document), None) } else { (None, Some(document)) };
+    let (full, cut) = if document.ids.len() <= length { (Some(document), None) } else { (None, Some(document)) };
     let parts = cut.into_iter().flat_map(move |Document { ids, weights }| {
         let parts: Vec<Document> = ids
             .chunks(length)
@@ -37,7 +37,7 @@ fn pieces(document: Document, length: usize) -> impl Iterator<Item = Document> {
             .collect();
         parts
     });
-    whole.into_iter().filter(|document| !document.ids.is_empty()).chain(parts)
+    full.into_iter().filter(|document| !document.ids.is_empty()).chain(parts)
 }
 
 fn joined(documents: &[Document]) -> Document {

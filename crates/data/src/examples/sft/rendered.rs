@@ -21,7 +21,7 @@ pub(super) struct TurnFinder<'a> {
     pub messages: &'a [Value],
     pub tokenizer: &'a Tokenizer,
     pub variables: &'a TemplateVariables,
-    pub whole: RenderedConversation,
+    pub full: RenderedConversation,
     /// True if the beginning of a thought in the generation prompt belongs to the turn.
     pub(crate) keeps_thoughts: bool,
 }

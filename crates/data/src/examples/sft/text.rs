@@ -20,7 +20,7 @@ pub(super) fn read(row: &Row, key: &str, tokenizer: &Tokenizer) -> Result<SftTok
         .as_str()
         .with_context(|| format!("column \"{key}\" must be text; a list of messages is read with data.messages_key={key}"))?;
     content::refuse_written_messages(text).with_context(|| format!("column \"{key}\""))?;
-    let ids = TextForm::Plain.encode_whole(tokenizer, text)?;
+    let ids = TextForm::Plain.encode_full(tokenizer, text)?;
     let notes = rendered(&ids, tokenizer);
     Ok(SftTokens { document: Document { weights: vec![1.0; ids.len()], ids }, notes })
 }

@@ -16,7 +16,7 @@ use crate::ops::attention_blocks::Blocks;
 use crate::ops::attention_scores::{ScoreKernels, ScoredRange, gradients, probabilities};
 
 /// Below every score, yet small enough that e to it is not NaN on some drivers.
-const LEAST: f32 = -1.0e30;
+const LOWEST: f32 = -1.0e30;
 
 /// The shape of products [segments, kv heads, group · queries, keys], whose rows begin `stride` elements apart, the keys that their
 /// rows see, and the scores.
@@ -41,7 +41,7 @@ struct ScoreRows {
 /// Returns the keys that a row sees, as first and one past the last, counted from the first key's position. Both are 0 for a
 /// row of padding. If this position is not 0, the window of every row begins at or after it.
 #[cube]
-fn seen_keys<I: Int>(positions: &[I], row: usize, of: ScoreRows) -> (usize, usize) {
+fn visible_keys<I: Int>(positions: &[I], row: usize, of: ScoreRows) -> (usize, usize) {
     let position = i32::cast_from(positions[row / of.rows_per_segment * of.queries + row % of.queries]);
     let mut first = 0usize;
     let mut end = 0usize;
@@ -80,8 +80,8 @@ fn softmax<P: Float, I: Int>(
     }
     let mut scratch = Shared::<[f32]>::new_slice(units);
     let start = row * of.keys;
-    let (first, end) = seen_keys::<I>(positions, row, of);
-    let mut max = f32::new(LEAST);
+    let (first, end) = visible_keys::<I>(positions, row, of);
+    let mut max = f32::new(LOWEST);
     for i in range_stepped(first + UNIT_POS as usize, end, units) {
         let x = score::<P>(products[row * of.stride + i], of);
         if x > max {
@@ -110,7 +110,7 @@ fn softmax<P: Float, I: Int>(
     }
 }
 
-/// p = e^(score − lse), and ds = p·(dp − delta)·scale, through the soft cap if there is one.
+/// p = e^(score − lse), and ds = p·(dp − delta)·scale, through the soft cap if the model has one.
 #[cube(launch)]
 fn softmax_backward<P: Float, I: Int>(
     products: &[P],
@@ -130,7 +130,7 @@ fn softmax_backward<P: Float, I: Int>(
         terminate!();
     }
     let start = row * of.keys;
-    let (first, end) = seen_keys::<I>(positions, row, of);
+    let (first, end) = visible_keys::<I>(positions, row, of);
     for i in range_stepped(UNIT_POS as usize, of.keys, units) {
         let mut weight = 0f32;
         let mut d = 0f32;

@@ -13,7 +13,7 @@ use super::split::{Split, take};
 use super::sum::{max_of_units, sum_of_units};
 
 /// Placeholder for "no logit".
-pub const LEAST: f32 = -1.0e30;
+pub const LOWEST: f32 = -1.0e30;
 
 /// The number of parts into which [`find`] cuts the tokens in each round, until few are left.
 const PARTS: usize = 16;
@@ -217,7 +217,7 @@ pub fn find<F: Float>(
         }
         // After rounding, `left` may exceed the weight of all tokens.
         if !found {
-            left.high = f32::new(-LEAST);
+            left.high = f32::new(-LOWEST);
         }
         from = (from + chosen * width).min(to);
         to = (from + width).min(to);
@@ -244,11 +244,11 @@ pub fn find<F: Float>(
 pub fn likely<F: Float>(x: &[F], row: LogitRow, left: Split, scratch: &mut [f32], #[comptime] units: usize) -> usize {
     // The next larger float is reached if and only if this one is exceeded.
     let next = f32::reinterpret(u32::reinterpret(left.high) + 1).max(1.0e-30f32);
-    let least = search::<F>(x, row, next, scratch, Weight::Mass, units);
+    let min = search::<F>(x, row, next, scratch, Weight::Mass, units);
     let mut at = row;
     let mut last = row.last;
-    if least > row.floor {
-        at.floor = least;
+    if min > row.floor {
+        at.floor = min;
         last = row.v;
     } else if row.floor == 0 {
         at.floor = key(row.max);
@@ -262,7 +262,7 @@ pub fn likely<F: Float>(x: &[F], row: LogitRow, left: Split, scratch: &mut [f32]
 /// The largest logit of the row, in f32.
 #[cube]
 pub fn largest<F: Float>(x: &[F], row: LogitRow, scratch: &mut [f32], #[comptime] units: usize) -> f32 {
-    let mut max = f32::new(LEAST);
+    let mut max = f32::new(LOWEST);
     let mut i = UNIT_POS as usize;
     while i < row.v {
         max = max.max(f32::cast_from(x[row.start + i]));
@@ -271,15 +271,15 @@ pub fn largest<F: Float>(x: &[F], row: LogitRow, scratch: &mut [f32], #[comptime
     max_of_units(max, scratch, units)
 }
 
-/// The smallest key whose probability is at least `least` times the probability of the most probable token.
+/// The smallest key whose probability is at least `min` times the probability of the most probable token.
 #[cube]
-pub fn lowest<F: Float>(x: &[F], row: LogitRow, least: f32, scratch: &mut [f32], #[comptime] units: usize) -> u32 {
+pub fn lowest<F: Float>(x: &[F], row: LogitRow, min: f32, scratch: &mut [f32], #[comptime] units: usize) -> u32 {
     // Negated, so that the minimum is found as a maximum.
     let mut lowest = -row.max;
     let mut i = UNIT_POS as usize;
     while i < row.v {
         let value = f32::cast_from(x[row.start + i]);
-        if ((value - row.max) * row.scale).exp() >= least {
+        if ((value - row.max) * row.scale).exp() >= min {
             lowest = lowest.max(-value);
         }
         i += units;

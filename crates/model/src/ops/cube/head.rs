@@ -17,7 +17,7 @@ use super::launch::{buffer, cube_of, elem, grid, units_of};
 use super::sum::{max_of_units, sum_of_units};
 
 /// Placeholder for "no logit".
-const LEAST: f32 = -1.0e30;
+const LOWEST: f32 = -1.0e30;
 
 /// Sums over logits x with z = x − max: Σ e^z, Σ e^z·z and Σ e^2z.
 #[derive(CubeType)]
@@ -28,7 +28,7 @@ struct RunningSums {
     squares: f32,
 }
 
-/// Adds four logits at once; all but the first may be [`LEAST`].
+/// Adds four logits at once; all but the first may be [`LOWEST`].
 #[cube]
 fn add_logits(running: &mut RunningSums, a: f32, b: f32, c: f32, d: f32) {
     let top = a.max(b).max(c.max(d));
@@ -51,7 +51,7 @@ fn add_logits(running: &mut RunningSums, a: f32, b: f32, c: f32, d: f32) {
 fn row_stats<F: Float>(
     x: &[F],
     targets: &[u32],
-    found: &mut [f32],
+    stats: &mut [f32],
     first: usize,
     place: usize,
     of: LogitRows,
@@ -64,7 +64,7 @@ fn row_stats<F: Float>(
     }
     let mut scratch = Shared::<[f32]>::new_slice(units);
     let (start, end) = (row * of.stride, row * of.stride + of.v);
-    let mut part = RunningSums { max: LEAST, sum: 0f32, weighted: 0f32, squares: 0f32 };
+    let mut part = RunningSums { max: LOWEST, sum: 0f32, weighted: 0f32, squares: 0f32 };
     let mut i = start + UNIT_POS as usize;
     while i + 3 * units < end {
         let a = logit::<F>(x[i], of);
@@ -76,7 +76,7 @@ fn row_stats<F: Float>(
     }
     while i < end {
         let a = logit::<F>(x[i], of);
-        add_logits(&mut part, a, LEAST, LEAST, LEAST);
+        add_logits(&mut part, a, LOWEST, LOWEST, LOWEST);
         i += units;
     }
     let max = max_of_units(part.max, &mut scratch, units);
@@ -89,12 +89,12 @@ fn row_stats<F: Float>(
         let target = logit::<F>(x[start + targets[first + row] as usize], of);
         let rest = sum.ln();
         let at = (place + row) * ROW_STATS;
-        found[at] = max;
-        found[at + 1] = rest;
-        found[at + 2] = (target - max) - rest;
-        found[at + 3] = rest - weighted / sum;
-        found[at + 4] = squares / (sum * sum);
-        found[at + 5] = if target >= max { 1f32 } else { 0f32 };
+        stats[at] = max;
+        stats[at + 1] = rest;
+        stats[at + 2] = (target - max) - rest;
+        stats[at + 3] = rest - weighted / sum;
+        stats[at + 4] = squares / (sum * sum);
+        stats[at + 5] = if target >= max { 1f32 } else { 0f32 };
     }
 }
 
@@ -102,7 +102,7 @@ fn row_stats<F: Float>(
 fn row_gradients<F: Float>(
     x: &mut [F],
     targets: &[u32],
-    given: &[f32],
+    gradients: &[f32],
     first: usize,
     place: usize,
     of: LogitRows,
@@ -114,19 +114,19 @@ fn row_gradients<F: Float>(
         terminate!();
     }
     let (start, target) = (row * of.stride, targets[first + row] as usize);
-    let given = gradient_inputs_at(given, place + row);
+    let gradients = gradient_inputs_at(gradients, place + row);
     let mut i = UNIT_POS as usize;
     while i < of.v {
         let logit = logit::<F>(x[start + i], of);
-        let d = gradient(logit, i == target, given);
+        let d = gradient(logit, i == target, gradients);
         x[start + i] = F::cast_from(through_cap(d, logit, of));
         i += units;
     }
 }
 
 impl Chunk {
-    /// Writes [`ROW_STATS`] values per row to `found`, from the position of token `place` on.
-    pub fn stats(&self, targets: &Targets, found: &CubeTensor, place: usize) {
+    /// Writes [`ROW_STATS`] values per row to `stats`, from the position of token `place` on.
+    pub fn stats(&self, targets: &Targets, stats: &CubeTensor, place: usize) {
         let x = &self.rows;
         row_stats::launch(
             &x.tensor.client,
@@ -134,7 +134,7 @@ impl Chunk {
             cube_of(units_of(x.width)),
             x.buffer(),
             buffer(&targets.0),
-            buffer(found),
+            buffer(stats),
             self.first,
             place,
             self.shape(),
@@ -143,11 +143,11 @@ impl Chunk {
         );
     }
 
-    /// Turns the products into their gradients [rows, v], in their dtype and in place. `given` has the first row's values at the
+    /// Turns the products into their gradients [rows, v], in their dtype and in place. `gradients` has the first row's values at the
     /// position of token `place`; `pulls` are for these rows.
-    pub fn gradients(self, targets: &Targets, given: &CubeTensor, place: usize, pulls: &[Pull]) -> Tensor<2> {
+    pub fn gradients(self, targets: &Targets, gradients: &CubeTensor, place: usize, pulls: &[Pull]) -> Tensor<2> {
         let chunk = self.own();
-        let pulls = Pulls::find(&chunk, targets, given, place, pulls);
+        let pulls = Pulls::find(&chunk, targets, gradients, place, pulls);
         let x = &chunk.rows;
         row_gradients::launch(
             &x.tensor.client,
@@ -155,7 +155,7 @@ impl Chunk {
             cube_of(units_of(x.width)),
             x.buffer(),
             buffer(&targets.0),
-            buffer(given),
+            buffer(gradients),
             chunk.first,
             place,
             chunk.shape(),

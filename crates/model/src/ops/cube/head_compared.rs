@@ -94,7 +94,7 @@ fn slope(log_p: f32, log_q: f32, known: f32, beta: f32, #[comptime] kind: Diverg
 fn row_divergence<X: Float, Y: Float>(
     x: &[X],
     y: &[Y],
-    found: &mut [f32],
+    stats: &mut [f32],
     p: usize,
     q: usize,
     to: usize,
@@ -111,8 +111,8 @@ fn row_divergence<X: Float, Y: Float>(
     }
     let mut scratch = Shared::<[f32]>::new_slice(units);
     let (of_p, of_q) = ((p + row) * ROW_STATS, (q + row) * ROW_STATS);
-    let (p_max, p_rest) = (found[of_p], found[of_p + 1]);
-    let (q_max, q_rest) = (found[of_q], found[of_q + 1]);
+    let (p_max, p_rest) = (stats[of_p], stats[of_p + 1]);
+    let (q_max, q_rest) = (stats[of_q], stats[of_q + 1]);
     let (start, y_start) = (row * of.stride, row * of_y.stride);
     let mut sum = PairTerms { divergence: 0f32, of_p: 0f32 };
     let mut i = UNIT_POS as usize;
@@ -128,18 +128,18 @@ fn row_divergence<X: Float, Y: Float>(
     let of_p = sum_of_units(sum.of_p, &mut scratch, units);
     if UNIT_POS == 0 {
         let at = to + row * PAIR_STATS;
-        found[at] = divergence;
-        found[at + 1] = of_p;
+        stats[at] = divergence;
+        stats[at + 1] = of_p;
     }
 }
 
-/// d = g_logp·onehot − p·(g_H·log p + constant) + g_D·dD, through the soft cap if there is one.
+/// d = g_logp·onehot − p·(g_H·log p + constant) + g_D·dD, through the soft cap if the model has one.
 #[cube(launch)]
 fn row_compared_gradients<X: Float, Y: Float>(
     x: &mut [X],
     y: &[Y],
     targets: &[u32],
-    given: &[f32],
+    gradients: &[f32],
     other: &[f32],
     first: usize,
     place: usize,
@@ -155,18 +155,18 @@ fn row_compared_gradients<X: Float, Y: Float>(
         terminate!();
     }
     let (start, y_start, target) = (row * of.stride, row * of_y.stride, targets[first + row] as usize);
-    let given = gradient_inputs_at(given, place + row);
+    let gradients = gradient_inputs_at(gradients, place + row);
     let at = (place + row) * REFERENCE_INPUTS;
     let (q_max, q_rest, of_divergence, known) = (other[at], other[at + 1], other[at + 2], other[at + 3]);
     let mut i = UNIT_POS as usize;
     while i < of.v {
         let logit_p = logit::<X>(x[start + i], of);
-        let log_p = (logit_p - given.max) - given.rest;
+        let log_p = (logit_p - gradients.max) - gradients.rest;
         let log_q = (logit::<Y>(y[y_start + i], of_y) - q_max) - q_rest;
-        let mut d =
-            of_divergence * slope(log_p, log_q, known, beta, kind) - exp(log_p) * (given.of_entropy * log_p + given.constant);
+        let mut d = of_divergence * slope(log_p, log_q, known, beta, kind)
+            - exp(log_p) * (gradients.of_entropy * log_p + gradients.constant);
         if i == target {
-            d += given.of_log_prob;
+            d += gradients.of_log_prob;
         }
         x[start + i] = X::cast_from(through_cap(d, logit_p, of));
         i += units;
@@ -177,7 +177,7 @@ fn row_compared_gradients<X: Float, Y: Float>(
 #[cube(launch)]
 fn row_depth<X: Float>(
     x: &[X],
-    found: &mut [f32],
+    stats: &mut [f32],
     place: usize,
     to: usize,
     of: LogitRows,
@@ -189,7 +189,7 @@ fn row_depth<X: Float>(
         terminate!();
     }
     let mut scratch = Shared::<[f32]>::new_slice(units);
-    let max = found[(place + row) * ROW_STATS];
+    let max = stats[(place + row) * ROW_STATS];
     let start = row * of.stride;
     let mut sum = 0f32;
     let mut i = UNIT_POS as usize;
@@ -199,14 +199,14 @@ fn row_depth<X: Float>(
     }
     let sum = sum_of_units(sum, &mut scratch, units);
     if UNIT_POS == 0 {
-        found[to + row] = sum / f32::cast_from(of.v);
+        stats[to + row] = sum / f32::cast_from(of.v);
     }
 }
 
 impl Chunk {
-    /// Writes [`PAIR_STATS`] values per pair of rows to `found`, from index `to` on. `found` has the [statistics](Self::stats) of
+    /// Writes [`PAIR_STATS`] values per pair of rows to `stats`, from index `to` on. `stats` has the [statistics](Self::stats) of
     /// the first row at position `p`, and the statistics of the first row of `other` at position `q`.
-    pub fn divergence(&self, other: &Self, (kind, beta): (DivergenceKind, f32), found: &CubeTensor, [p, q, to]: [usize; 3]) {
+    pub fn divergence(&self, other: &Self, (kind, beta): (DivergenceKind, f32), stats: &CubeTensor, [p, q, to]: [usize; 3]) {
         let (x, y) = (&self.rows, &other.rows);
         row_divergence::launch(
             &x.tensor.client,
@@ -214,7 +214,7 @@ impl Chunk {
             cube_of(units_of(x.width)),
             x.buffer(),
             y.buffer(),
-            buffer(found),
+            buffer(stats),
             p,
             q,
             to,
@@ -233,7 +233,7 @@ impl Chunk {
         other: &Self,
         (kind, beta): (DivergenceKind, f32),
         targets: &Targets,
-        [given, reference]: [&CubeTensor; 2],
+        [gradients, reference]: [&CubeTensor; 2],
         place: usize,
     ) -> Tensor<2> {
         let chunk = self.own();
@@ -245,7 +245,7 @@ impl Chunk {
             x.buffer(),
             y.buffer(),
             buffer(&targets.0),
-            buffer(given),
+            buffer(gradients),
             buffer(reference),
             chunk.first,
             place,
@@ -259,16 +259,16 @@ impl Chunk {
         Tensor::from_primitive::<Cube>(chunk.rows.tensor)
     }
 
-    /// Writes to `found`, from index `to` on, the difference between each row's largest and mean logit. `found` has the
+    /// Writes to `stats`, from index `to` on, the difference between each row's largest and mean logit. `stats` has the
     /// [statistics](Self::stats) of the first row at `place`.
-    pub fn depth(&self, found: &CubeTensor, place: usize, to: usize) {
+    pub fn depth(&self, stats: &CubeTensor, place: usize, to: usize) {
         let x = &self.rows;
         row_depth::launch(
             &x.tensor.client,
             grid(x.rows),
             cube_of(units_of(x.width)),
             x.buffer(),
-            buffer(found),
+            buffer(stats),
             place,
             to,
             self.shape(),

@@ -16,7 +16,7 @@ use super::sum::sum_before;
 
 /// The row `number` of a chunk, with all of its tokens.
 #[cube]
-fn whole_row<X: Float>(
+fn full_row<X: Float>(
     x: &[X],
     number: usize,
     of: LogitRows,
@@ -33,7 +33,7 @@ fn whole_row<X: Float>(
 #[cube(launch)]
 fn row_largest<X: Float>(
     x: &[X],
-    found: &mut [f32],
+    stats: &mut [f32],
     to: usize,
     k: usize,
     of: LogitRows,
@@ -46,7 +46,7 @@ fn row_largest<X: Float>(
         terminate!();
     }
     let mut scratch = Shared::<[f32]>::new_slice(units);
-    let mut row = whole_row::<X>(x, number, of, zero, &mut scratch, units);
+    let mut row = full_row::<X>(x, number, of, zero, &mut scratch, units);
     row.floor = search::<X>(x, row, f32::cast_from(k), &mut scratch, Weight::One, units);
     let ties = f32::cast_from(k) - above::<X>(x, row, &mut scratch, Weight::One, units);
     row.last = find::<X>(x, row, Split { high: ties - 1f32, low: 0f32 }, &mut scratch, Weight::Tie, units);
@@ -67,8 +67,8 @@ fn row_largest<X: Float>(
         // NaN ranks above all, so there may be more than k.
         if (key > row.floor || (key == row.floor && i <= row.last)) && next < k {
             let at = to + (number * k + next) * 2;
-            found[at] = f32::cast_from(i);
-            found[at + 1] = logit::<X>(x[row.start + i], of);
+            stats[at] = f32::cast_from(i);
+            stats[at + 1] = logit::<X>(x[row.start + i], of);
             next += 1;
         }
         i += units;
@@ -80,7 +80,7 @@ fn row_largest<X: Float>(
 fn row_at_ids<X: Float>(
     x: &[X],
     ids: &[u32],
-    found: &mut [f32],
+    stats: &mut [f32],
     first: usize,
     to: usize,
     k: usize,
@@ -94,17 +94,17 @@ fn row_at_ids<X: Float>(
         terminate!();
     }
     let mut scratch = Shared::<[f32]>::new_slice(units);
-    let row = whole_row::<X>(x, number, of, zero, &mut scratch, units);
-    let least = search::<X>(x, row, f32::cast_from(k), &mut scratch, Weight::One, units);
+    let row = full_row::<X>(x, number, of, zero, &mut scratch, units);
+    let min = search::<X>(x, row, f32::cast_from(k), &mut scratch, Weight::One, units);
     let at = to + number * (k + 1);
     let mut i = UNIT_POS as usize;
     while i < k {
         let id = ids[(first + number) * k + i] as usize;
-        found[at + i] = logit::<X>(x[row.start + id], of);
+        stats[at + i] = logit::<X>(x[row.start + id], of);
         i += units;
     }
     if UNIT_POS == 0 {
-        found[at + k] = logit::<X>(X::cast_from(product_of(least)), of);
+        stats[at + k] = logit::<X>(X::cast_from(product_of(min)), of);
     }
 }
 
@@ -113,7 +113,7 @@ fn row_at_ids<X: Float>(
 fn find_pulled<X: Float>(
     x: &[X],
     targets: &[u32],
-    given: &[f32],
+    gradients: &[f32],
     places: &[u32],
     amounts: &[f32],
     pulled: &mut [f32],
@@ -128,7 +128,7 @@ fn find_pulled<X: Float>(
     }
     let (row, id) = (places[2 * ABSOLUTE_POS] as usize, places[2 * ABSOLUTE_POS + 1]);
     let logit = logit::<X>(x[row * of.stride + id as usize], of);
-    let d = gradient(logit, id == targets[first + row], gradient_inputs_at(given, place + row)) - amounts[ABSOLUTE_POS];
+    let d = gradient(logit, id == targets[first + row], gradient_inputs_at(gradients, place + row)) - amounts[ABSOLUTE_POS];
     pulled[ABSOLUTE_POS] = through_cap(d, logit, of);
 }
 
@@ -158,7 +158,7 @@ pub(crate) struct Pulls {
 
 impl Pulls {
     /// Computes the gradients of the pulled products. The arguments are the same as in [`Chunk::gradients`].
-    pub fn find(chunk: &Chunk, targets: &Targets, given: &CubeTensor, place: usize, pulls: &[Pull]) -> Option<Self> {
+    pub fn find(chunk: &Chunk, targets: &Targets, gradients: &CubeTensor, place: usize, pulls: &[Pull]) -> Option<Self> {
         if pulls.is_empty() {
             return None;
         }
@@ -172,7 +172,7 @@ impl Pulls {
             cube_dim(),
             x.buffer(),
             buffer(&targets.0),
-            buffer(given),
+            buffer(gradients),
             buffer(&places),
             buffer(&upload(&x.tensor, &amounts, DType::F32)),
             buffer(&pulled),
@@ -202,16 +202,16 @@ impl Pulls {
 }
 
 impl Chunk {
-    /// Writes the k largest logits of each row to `found`, from index `to` on, each as its id and the logit. Of equal logits, the
+    /// Writes the k largest logits of each row to `stats`, from index `to` on, each as its id and the logit. Of equal logits, the
     /// lowest ids are taken.
-    pub fn largest(&self, k: usize, found: &CubeTensor, to: usize) {
+    pub fn largest(&self, k: usize, stats: &CubeTensor, to: usize) {
         let x = &self.rows;
         row_largest::launch(
             &x.tensor.client,
             grid(x.rows),
             cube_of(units_of(x.width)),
             x.buffer(),
-            buffer(found),
+            buffer(stats),
             to,
             k,
             self.shape(),
@@ -222,9 +222,9 @@ impl Chunk {
         );
     }
 
-    /// Writes k + 1 values per row to `found`, from index `to` on: the logits at the k ids of the row of `ids` [tokens, k], and
+    /// Writes k + 1 values per row to `stats`, from index `to` on: the logits at the k ids of the row of `ids` [tokens, k], and
     /// the k-th largest logit.
-    pub(crate) fn at_ids(&self, ids: &CubeTensor, k: usize, found: &CubeTensor, to: usize) {
+    pub(crate) fn at_ids(&self, ids: &CubeTensor, k: usize, stats: &CubeTensor, to: usize) {
         let x = &self.rows;
         row_at_ids::launch(
             &x.tensor.client,
@@ -232,7 +232,7 @@ impl Chunk {
             cube_of(units_of(x.width)),
             x.buffer(),
             buffer(ids),
-            buffer(found),
+            buffer(stats),
             self.first,
             to,
             k,

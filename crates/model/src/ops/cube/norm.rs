@@ -124,14 +124,14 @@ fn forward_of_sum<X: Float, O: Float, W: Float, Y: Float>(
 }
 
 /// dx = r·(g − mean(g) − xr·mean(g·xr)) for each row, with g = dy·w and xr = (x − mean)·r; mean(g) is omitted unless `centred`.
-/// Writes (mean, r) of each row to `kept`.
+/// Writes (mean, r) of each row to `stored`.
 #[cube(launch)]
 fn backward<X: Float, W: Float>(
     x: &[X],
     w: &[W],
     dy: &[X],
     dx: &mut [X],
-    kept: &mut [f32],
+    stored: &mut [f32],
     rows: usize,
     d: usize,
     eps: f32,
@@ -147,8 +147,8 @@ fn backward<X: Float, W: Float>(
     let start = row * d;
     let (mean, r) = moments::<X>(x, start, d, eps, &mut scratch, centred, units);
     if UNIT_POS == 0 {
-        kept[2 * row] = mean;
-        kept[2 * row + 1] = r;
+        stored[2 * row] = mean;
+        stored[2 * row + 1] = r;
     }
     let mut along = 0f32;
     let mut sum = 0f32;
@@ -175,7 +175,7 @@ fn backward<X: Float, W: Float>(
 fn weight_parts<X: Float>(
     x: &[X],
     dy: &[X],
-    kept: &[f32],
+    stored: &[f32],
     parts: &mut [f32],
     rows: usize,
     d: usize,
@@ -198,7 +198,7 @@ fn weight_parts<X: Float>(
     let mut db = 0f32;
     for row in first..end {
         let g = f32::cast_from(dy[row * d + i]);
-        dw += g * (f32::cast_from(x[row * d + i]) - kept[2 * row]) * kept[2 * row + 1];
+        dw += g * (f32::cast_from(x[row * d + i]) - stored[2 * row]) * stored[2 * row + 1];
         db += g;
     }
     if with_bias {
@@ -280,7 +280,7 @@ pub fn norm_of_sum(
 fn gradients(x: CubeTensor, w: CubeTensor, dy: CubeTensor, eps: f64, centred: bool) -> [CubeTensor; 2] {
     let [x, w, dy] = [x, w, dy].map(dense);
     let ((rows, d), dx) = (sizes(&x), empty_like(&x));
-    let kept = empty(&x, [rows, 2], DType::F32);
+    let stored = empty(&x, [rows, 2], DType::F32);
     let dtypes = [elem(&x), elem(&w)];
     backward::launch(
         &x.client,
@@ -290,7 +290,7 @@ fn gradients(x: CubeTensor, w: CubeTensor, dy: CubeTensor, eps: f64, centred: bo
         buffer(&w),
         buffer(&dy),
         buffer(&dx),
-        buffer(&kept),
+        buffer(&stored),
         rows,
         d,
         eps as f32,
@@ -306,7 +306,7 @@ fn gradients(x: CubeTensor, w: CubeTensor, dy: CubeTensor, eps: f64, centred: bo
         cube_dim(),
         buffer(&x),
         buffer(&dy),
-        buffer(&kept),
+        buffer(&stored),
         buffer(&parts),
         rows,
         d,

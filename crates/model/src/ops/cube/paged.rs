@@ -17,7 +17,7 @@ use crate::ops::packed::AttentionScoring;
 pub(crate) const LARGEST_HEAD: usize = 256;
 
 /// Below every score.
-const LEAST: f32 = -1.0e30;
+const LOWEST: f32 = -1.0e30;
 
 /// Compile-time parameters of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -89,13 +89,13 @@ fn attend<Q: Float, I: Int>(
     let parts = comptime!(units / d);
     let part = unit / d;
     let i = unit % d;
-    let mut max = f32::new(LEAST);
+    let mut max = f32::new(LOWEST);
     let mut sum = 0f32;
     let mut total = 0f32;
     let mut from = first;
     while from < len {
         let position = from + unit;
-        let mut score = f32::new(LEAST);
+        let mut score = f32::new(LOWEST);
         if position < len {
             let mut dot = 0f32;
             if comptime!(params.writes) && position == last {
@@ -175,7 +175,7 @@ pub(crate) struct Paged {
 }
 
 /// Attends with q [rows, heads, d] -> [rows, heads, d]. `new` keys and values [rows, kv heads · d] of each sequence's last
-/// position are also written to the cache, in place. Then no two rows may be of one sequence.
+/// position are also written to the cache, in place. No two rows may then belong to one sequence.
 pub fn decode_attention(q: CubeTensor, cache: Paged, new: Option<[CubeTensor; 2]>, scoring: AttentionScoring) -> CubeTensor {
     let (q, keys, values) = (dense(q), Rows::new(cache.keys), Rows::new(cache.values));
     let out = empty_like(&q);

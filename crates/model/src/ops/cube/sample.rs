@@ -11,7 +11,7 @@ use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::super::flex::to_host;
-use super::choose::{LEAST, LogitRow, Weight, above, find, key, largest, likely, logit, lowest, search, weigh};
+use super::choose::{LOWEST, LogitRow, Weight, above, find, key, largest, likely, logit, lowest, search, weigh};
 use super::launch::{buffer, cube_of, elem, empty, grid};
 use super::rows::{Rows, upload};
 use super::split::{Split, product};
@@ -39,8 +39,8 @@ pub(crate) const SAMPLE_RESULTS: usize = 3;
 /// The vocabulary size below which f32 can index every token.
 pub(crate) const MAX_VOCABULARY: usize = 1 << 24;
 
-/// Cuts a number in [0, 1) into three parts of 12 bits whose sum it is, except for the bits after these. Their products with
-/// other short floats are exact.
+/// Splits a number in [0, 1) into three parts of 12 bits whose sum equals it, except for later bits. Their products with other
+/// short floats are exact.
 pub fn parts(u: f64) -> [f32; 3] {
     let cut = |x: f64, bits: i32| (x * f64::from(bits).exp2()).floor() / f64::from(bits).exp2();
     let (first, second, third) = (cut(u, 12), cut(u, 24), cut(u, 36));
@@ -96,7 +96,7 @@ fn before<F: Float>(
     scratch: &mut [f32],
     #[comptime] units: usize,
 ) -> f32 {
-    let mut before = f32::new(LEAST);
+    let mut before = f32::new(LOWEST);
     let mut i = UNIT_POS as usize;
     while i < count {
         let at = (first + i) * CHANGE;
@@ -106,7 +106,7 @@ fn before<F: Float>(
         i += units;
     }
     let before = max_of_units(before, scratch, units);
-    if before > LEAST { before } else { f32::cast_from(x[place]) }
+    if before > LOWEST { before } else { f32::cast_from(x[place]) }
 }
 
 #[cube(launch)]
@@ -166,10 +166,10 @@ fn draw_rows<F: Float>(
     }
     times = if k > 0f32 && !is_greedy { 1u32 } else { 0u32 };
     while times > 0 {
-        let least = search::<F>(&*x, row, k, &mut scratch, Weight::One, units);
+        let min = search::<F>(&*x, row, k, &mut scratch, Weight::One, units);
         // The floor does not rise if at most k tokens are kept already.
-        if least > row.floor {
-            row.floor = least;
+        if min > row.floor {
+            row.floor = min;
         }
         let ties = k - above::<F>(&*x, row, &mut scratch, Weight::One, units);
         row.last = find::<F>(&*x, row, Split { high: ties - 1f32, low: 0f32 }, &mut scratch, Weight::Tie, units);
@@ -182,10 +182,10 @@ fn draw_rows<F: Float>(
     while times > 0 {
         // Above 0, so that tokens with probability 0 do not count as the most probable.
         let target = (top_p * kept).max(1.0e-30f32);
-        let least = search::<F>(&*x, row, target, &mut scratch, Weight::Mass, units);
+        let min = search::<F>(&*x, row, target, &mut scratch, Weight::Mass, units);
         let mut last = v;
-        if least > row.floor {
-            row.floor = least;
+        if min > row.floor {
+            row.floor = min;
         } else {
             last = row.last;
         }

@@ -106,8 +106,8 @@ pub(crate) fn assign_rows<const N: usize>(caches: [Rows; N], places: CubeTensor,
 pub fn add_rows(sum: Rows, places: &[usize], rows: Rows) -> CubeTensor {
     assert!(rows.rows == places.len() && rows.width == sum.width && places.iter().all(|place| *place < sum.rows));
     let sum = sum.own();
-    let Plan { whole, pieces, joined } = Plan::new(places);
-    add(&sum, &rows, &whole, true);
+    let Plan { short, pieces, joined } = Plan::new(places);
+    add(&sum, &rows, &short, true);
     if !joined.targets.is_empty() {
         let (count, width) = (pieces.targets.len(), sum.width);
         let partial = Rows { tensor: empty(&sum.tensor, [count, width], DType::F32), rows: count, width, stride: width };
@@ -168,7 +168,7 @@ impl Lists {
 #[derive(Default, Debug, PartialEq, Eq)]
 struct Plan {
     /// The places with few rows.
-    whole: Lists,
+    short: Lists,
     /// The rows of the other places, in pieces with one partial sum each.
     pieces: Lists,
     /// The partial sums of those places.
@@ -183,7 +183,7 @@ impl Plan {
         for list in order.chunk_by(|a, b| places[*a as usize] == places[*b as usize]) {
             let place = places[list[0] as usize];
             if list.len() <= PIECE {
-                plan.whole.push(place, list);
+                plan.short.push(place, list);
                 continue;
             }
             let first = plan.pieces.targets.len();
@@ -203,7 +203,7 @@ mod tests {
     fn long_lists_are_cut() {
         let places: Vec<usize> = (0..2 * PIECE + 2).map(|i| if i == 1 { 3 } else { 8 }).collect();
         let plan = Plan::new(&places);
-        assert_eq!(plan.whole.table(), [3, 4, 3, 1]);
+        assert_eq!(plan.short.table(), [3, 4, 3, 1]);
         assert_eq!(plan.joined.table(), [3, 6, 8, 0, 1, 2]);
         assert_eq!(plan.pieces.targets, [0, 1, 2]);
         assert_eq!(plan.pieces.ends, [64, 128, 129]);

@@ -3,7 +3,7 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-/// Combines one value of each unit: their sum, or the largest.
+/// Combines one value of each unit: by sum or by maximum.
 #[cube]
 fn combined(value: f32, scratch: &mut [f32], #[comptime] units: usize, #[comptime] largest: bool) -> f32 {
     let unit = UNIT_POS as usize;

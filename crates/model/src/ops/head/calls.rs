@@ -226,8 +226,8 @@ mod tests {
                         Compared::Head(Head { hidden: &other_hidden, w: &other_w, softcap: other_softcap }, divergences[kind])
                     }
                     4 => Compared::Uniform,
-                    5 => Compared::TopK { teacher: &teacher, least: None },
-                    _ => Compared::TopK { teacher: &teacher, least: Some(-6.0) },
+                    5 => Compared::TopK { teacher: &teacher, min: None },
+                    _ => Compared::TopK { teacher: &teacher, min: Some(-6.0) },
                 };
                 let stats = head_stats(head, &targets, Some(compared));
                 let of_tokens = |f: fn(f32) -> f32| (0..n).map(|i| f(i as f32)).collect();

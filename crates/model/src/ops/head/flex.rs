@@ -15,7 +15,7 @@ use super::types::{Compared, HeadStats, Softcap, TokenGrads, TokenStats};
 /// [`Compared`] with values that can be read as slices.
 pub(super) enum FlexCompared<'a> {
     Head(Box<FlexHead>, Divergence),
-    TopK { teacher: &'a TopK, least: Option<f32> },
+    TopK { teacher: &'a TopK, min: Option<f32> },
     Uniform,
 }
 
@@ -23,7 +23,7 @@ impl<'a> FlexCompared<'a> {
     pub(super) fn new(compared: Compared<'a>) -> Option<Self> {
         Some(match compared {
             Compared::Head(head, divergence) => Self::Head(Box::new(FlexHead::new(head)?), divergence),
-            Compared::TopK { teacher, least } => Self::TopK { teacher, least },
+            Compared::TopK { teacher, min } => Self::TopK { teacher, min },
             Compared::Uniform => Self::Uniform,
         })
     }
@@ -33,7 +33,7 @@ pub(super) fn flex_stats(policy: &FlexHead, targets: &[u32], compared: Option<&F
     match compared {
         None => plain_stats(&softmax(policy, targets, (), |_, _, _, ()| ()).0),
         Some(FlexCompared::Head(head, divergence)) => stats_with_head(policy, targets, head, *divergence),
-        Some(FlexCompared::TopK { teacher, least }) => stats_with_top_k(policy, targets, teacher, *least),
+        Some(FlexCompared::TopK { teacher, min }) => stats_with_top_k(policy, targets, teacher, *min),
         Some(FlexCompared::Uniform) => stats_with_uniform(policy, targets),
     }
 }
@@ -69,7 +69,7 @@ fn stats_with_head(policy: &FlexHead, targets: &[u32], reference: &FlexHead, div
     stats
 }
 
-fn stats_with_top_k(policy: &FlexHead, targets: &[u32], teacher: &TopK, least: Option<f32>) -> HeadStats {
+fn stats_with_top_k(policy: &FlexHead, targets: &[u32], teacher: &TopK, min: Option<f32>) -> HeadStats {
     let k = teacher.k;
     let (sums, seen) = softmax(policy, targets, (vec![0f32; k], Largest::new(k)), |i, start, x, (logits, largest)| {
         for (logit, &id) in logits.iter_mut().zip(teacher.ids(i)) {
@@ -82,8 +82,8 @@ fn stats_with_top_k(policy: &FlexHead, targets: &[u32], teacher: &TopK, least: O
     let mut stats = plain_stats(&sums);
     let log_prob = |(i, x): (usize, f32)| stats.log_sums[i].log_p(x);
     let student: Vec<f32> = seen.iter().enumerate().flat_map(|(i, (x, _))| x.iter().map(move |&x| log_prob((i, x)))).collect();
-    let thresholds: Vec<f32> = seen.iter().enumerate().map(|(i, (_, largest))| log_prob((i, largest.least()))).collect();
-    let Comparison { divergence, pull, stats: top_k } = compare(teacher, &student, &thresholds, least);
+    let thresholds: Vec<f32> = seen.iter().enumerate().map(|(i, (_, largest))| log_prob((i, largest.min()))).collect();
+    let Comparison { divergence, pull, stats: top_k } = compare(teacher, &student, &thresholds, min);
     (stats.tokens.full_kl, stats.tokens.top_k, stats.pull) = (divergence, top_k, pull);
     stats
 }

@@ -13,11 +13,11 @@ use super::tiles::{FlexHead, cut, tile};
 use super::types::{TokenGrads, TokenStats};
 
 /// Number of logits kept at a time, 64 MB: one tile of the vocabulary after another.
-const KEPT: usize = 16 * 1024 * 1024;
+const MAX_LOGITS: usize = 16 * 1024 * 1024;
 
 /// The number of tokens whose logits are kept at a time.
 pub fn kept(tokens: usize, vocabulary: usize) -> usize {
-    (KEPT / vocabulary).clamp(1, tokens.max(1))
+    (MAX_LOGITS / vocabulary).clamp(1, tokens.max(1))
 }
 
 /// Returns the gradient of the hidden states [n, h], like `flex_backward`. `loss` maps the statistics of a range of tokens to

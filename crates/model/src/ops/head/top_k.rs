@@ -62,9 +62,9 @@ pub(super) struct Comparison {
 
 /// Compares the teacher's entries with the policy's log-probabilities `student` [n, k] of the same tokens. `thresholds` [n] are
 /// the policy's k-th largest log-probabilities.
-pub(super) fn compare(teacher: &TopK, student: &[f32], thresholds: &[f32], least: Option<f32>) -> Comparison {
+pub(super) fn compare(teacher: &TopK, student: &[f32], thresholds: &[f32], min: Option<f32>) -> Comparison {
     let mut all = Comparison::default();
-    let least = least.map_or(f64::NEG_INFINITY, f64::from);
+    let min = min.map_or(f64::NEG_INFINITY, f64::from);
     for (token, &threshold) in thresholds.iter().enumerate() {
         let at = token * teacher.k..(token + 1) * teacher.k;
         let (mut divergence, mut student_mass, mut teacher_mass, mut overlap, mut advantage) = (0.0, 0.0, 0.0, 0.0, 0.0);
@@ -77,10 +77,10 @@ pub(super) fn compare(teacher: &TopK, student: &[f32], thresholds: &[f32], least
             student_mass += exact_p.exp();
             teacher_mass += exact_q.exp();
             // `max` is not used here since it would hide a NaN.
-            let raised = |x: f64| if x < least { least } else { x };
+            let raised = |x: f64| if x < min { min } else { x };
             let (q, apart) = (raised(exact_q).exp(), raised(exact_q) - raised(exact_p));
             divergence += q * apart;
-            all.pull.push(if exact_p < least { 0.0 } else { q as f32 });
+            all.pull.push(if exact_p < min { 0.0 } else { q as f32 });
             if log_p >= threshold {
                 overlap += 1.0;
                 advantage -= q * apart;
@@ -111,11 +111,11 @@ impl Largest {
     pub(super) fn add(&mut self, start: usize, x: &[f32]) {
         for (chunk, from) in x.chunks(64).zip((start..).step_by(64)) {
             let full = self.entries.len() == self.k;
-            if full && simd::max_row(chunk) <= self.least() {
+            if full && simd::max_row(chunk) <= self.min() {
                 continue;
             }
             for (&logit, id) in chunk.iter().zip(from as u32..) {
-                if self.entries.len() == self.k && logit <= self.least() {
+                if self.entries.len() == self.k && logit <= self.min() {
                     continue;
                 }
                 let place = self.entries.partition_point(|&(known, _)| known >= logit);
@@ -126,7 +126,7 @@ impl Largest {
     }
 
     /// The smallest of the k logits.
-    pub(super) fn least(&self) -> f32 {
+    pub(super) fn min(&self) -> f32 {
         self.entries.last().map_or(f32::NEG_INFINITY, |&(logit, _)| logit)
     }
 }

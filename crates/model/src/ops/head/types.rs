@@ -44,8 +44,8 @@ impl Softcap {
 pub enum Compared<'a> {
     /// The distribution of a second model, by one of the divergences. Its hidden states may have another width.
     Head(Head<'a>, Divergence),
-    /// The top-k tokens of a teacher: Σ_k q_k·(log q_k − log p_k). Log-probabilities of both below `least` are raised to `least`.
-    TopK { teacher: &'a TopK, least: Option<f32> },
+    /// The top-k tokens of a teacher: Σ_k q_k·(log q_k − log p_k). Log-probabilities of both below `min` are raised to `min`.
+    TopK { teacher: &'a TopK, min: Option<f32> },
     /// The uniform distribution u over the vocabulary of V tokens, by the cross-entropy −Σ u·log π = −Σ log π / V.
     Uniform,
 }

@@ -8,14 +8,14 @@ use burnish_util::protobuf::bytes_of;
 
 /// The part of a log that a resumed run keeps.
 #[derive(Debug, PartialEq)]
-pub(crate) struct KeptLog {
+pub(crate) struct ResumedLog {
     pub end: usize,
     pub records: u64,
     pub last_step: Option<u64>,
     pub runtime: Duration,
 }
 
-impl KeptLog {
+impl ResumedLog {
     /// Finds the part up to the last row with a step of at most `last`; `None` if even the run's own record is incomplete.
     pub(super) fn find(file: &[u8], last: u64) -> Option<Self> {
         let mut kept = None;

@@ -15,14 +15,14 @@ const FILE: &str = "recipe.yaml";
 
 /// A recipe to keep.
 #[derive(Clone)]
-pub(crate) struct KeptRecipe {
+pub(crate) struct SavedRecipe {
     subcommand: String,
     text: String,
     /// Overrides of the recipe.
     overrides: Vec<String>,
 }
 
-impl KeptRecipe {
+impl SavedRecipe {
     pub(super) fn new(subcommand: &str, recipe: &str, overrides: &[String]) -> Self {
         Self { subcommand: subcommand.to_owned(), text: hide(recipe).into_owned(), overrides: overrides.to_vec() }
     }
