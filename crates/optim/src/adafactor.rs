@@ -93,7 +93,11 @@ impl Rule for Adafactor {
         slots
     }
 
-    fn update(&self, at: Step, TrainedParam { parameter, weight: w, gradient: g, state: previous }: TrainedParam) -> UpdatedParam {
+    fn update(
+        &self,
+        at: Step,
+        TrainedParam { parameter, weight: w, gradient: g, state: previous }: TrainedParam,
+    ) -> UpdatedParam {
         let (device, beta2) = (w.device(), self.beta2(at.number));
         let mut old: Vec<Tensor<1>> = match previous {
             Some(previous) => previous.into_iter().map(|stored| stored.numbers(&device)).collect(),

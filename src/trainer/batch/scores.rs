@@ -49,7 +49,6 @@ impl Batch {
                 all[place].1[i] = Some(*value);
             }
         }
-    /// Returns for each trajectory the value of this name logged with its score; `None` if it is missing.
         all
     }
 
