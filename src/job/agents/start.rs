@@ -72,7 +72,7 @@ pub struct Agents {
     /// Sampling and template of replies to programs; `None` without a program.
     pub(super) endpoint: Option<EndpointSettings>,
     pub(super) interrupt: Interrupt,
-    /// By loop: the settings with its tools or users, and the settings of which it needs at least one.
+    /// By loop: the settings with its tools or users, and the alternative settings; the loop needs at least one of them.
     pub(super) read_by: BTreeMap<&'static str, (Vec<&'static str>, Vec<&'static str>)>,
     pub(super) prompt: Option<PromptParts>,
     /// Recorder of results, including the results of an earlier process.

@@ -21,8 +21,8 @@ pub fn same_bytes(a: &str, b: &str) -> usize {
 /// must not be empty.
 pub fn completes_stop(tokenizer: &Tokenizer, stop: &[String], ids: &[u32], specials: bool) -> bool {
     let longest = stop.iter().map(String::len).max().unwrap_or(0);
-    // Only the end is decoded, since this runs for every token. A stop text may begin as many bytes before the last token as it
-    // is long, and tokens without text may follow its beginning. 8 more bytes allow for a character that is cut at the beginning.
+    // Only the end is decoded, since this runs for every token. The beginning of a stop text may lie its full length in bytes
+    // before the last token, and tokens without text may follow. 8 more bytes allow for a character that is cut at the beginning.
     // Undecodable tokens are reported where the response is decoded.
     let text = |ids: &[u32]| tokenizer.decode(ids, !specials).unwrap_or_default();
     let last = ids.len().saturating_sub(1);
