@@ -38,8 +38,24 @@ const SYSTEM: &[&str] =
 /// Marks of blocks that a test runs.
 const RUN: &[&str] = &["example", "short"];
 /// Programs that no test runs. On a page of the site, a mark such as `needs-network` says why.
-const FOREIGN: &[&str] =
-    &["apt-get", "cargo", "cargo-zigbuild", "docker", "kubectl", "mpirun", "pip", "rustup", "sbatch", "sh", "uv", "uvx"];
+const FOREIGN: &[&str] = &[
+    "apt-get",
+    "cargo",
+    "cargo-zigbuild",
+    "chroot",
+    "debootstrap",
+    "docker",
+    "kubectl",
+    "maturin",
+    "mount",
+    "mpirun",
+    "pip",
+    "rustup",
+    "sbatch",
+    "sh",
+    "uv",
+    "uvx",
+];
 
 /// Names of recipes that readers have.
 const OF_READERS: &[&str] = &["grpo.yaml", "recipe.yaml", "run.yaml"];
