@@ -1,31 +1,30 @@
-//! `rewards`: the mean reward of each step, as CSV.
-
-use std::fs::File;
-use std::io::Write;
+//! `rewards`: the mean reward of each step, as JSON lines.
 
 use anyhow::Result;
+use burnish_util::jsonl::StepLog;
+use serde_json::json;
 
 use super::{Ending, Metrics, StepTable, TrackedRun, Tracker, TrackerEntry};
 
 pub(super) const TRACKER: TrackerEntry = TrackerEntry {
     name: "rewards",
-    doc: "The mean reward of each step, in rewards.csv of the run's folder",
+    doc: "The mean reward of each step, in rewards.jsonl of the run's folder",
     reads: &[],
     open: |session| Ok(Box::new(Rewards(open(session)?))),
 };
 
-struct Rewards(File);
+struct Rewards(StepLog);
 
-fn open(session: &TrackedRun) -> Result<File> {
-    Ok(File::options().create(true).append(true).open(session.dir.join("rewards.csv"))?)
+fn open(session: &TrackedRun) -> Result<StepLog> {
+    StepLog::open(&session.dir.join("rewards.jsonl"), session.resumed_step)
 }
 
 impl Tracker for Rewards {
     fn log(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
-        if let Some(reward) = metrics.get("critic/score/mean") {
-            writeln!(self.0, "{step},{reward}")?;
+        match metrics.get("critic/score/mean") {
+            Some(reward) => self.0.append(&json!({"step": step, "reward": reward}).to_string()),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn table(&mut self, _step: u64, _table: &StepTable) -> Result<()> {
@@ -33,7 +32,7 @@ impl Tracker for Rewards {
     }
 
     fn finish(&mut self, _ending: &Ending) -> Result<()> {
-        Ok(self.0.sync_all()?)
+        self.0.flush()
     }
 }
 
@@ -42,11 +41,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_is_a_line() {
+    fn a_resumed_run_writes_each_step_once() {
         let folder = tempfile::tempdir().unwrap();
-        let mut tracker = (TRACKER.open)(&TrackedRun::in_folder(folder.path().into(), None)).unwrap();
-        let metrics = Metrics::from_iter([("critic/score/mean".to_owned(), 0.5)]);
-        tracker.log(3, &metrics).unwrap();
-        assert_eq!(std::fs::read_to_string(folder.path().join("rewards.csv")).unwrap(), "3,0.5\n");
+        let log = |resumed_step, steps: &[u64]| {
+            let mut tracker = (TRACKER.open)(&TrackedRun::in_folder(folder.path().into(), resumed_step)).unwrap();
+            let metrics = Metrics::from_iter([("critic/score/mean".to_owned(), 0.5)]);
+            steps.iter().for_each(|step| tracker.log(*step, &metrics).unwrap());
+        };
+        log(None, &[1, 2, 3]);
+        log(Some(2), &[3, 4]);
+        assert_eq!(std::fs::read_to_string(folder.path().join("rewards.jsonl")).unwrap().lines().count(), 4);
     }
 }
