@@ -3,7 +3,7 @@
 use super::{AdvantageInput, AdvantageOutput, Estimator};
 use burnish_registry::Need;
 
-pub const ESTIMATOR: Estimator = Estimator {
+pub(super) const ESTIMATOR: Estimator = Estimator {
     name: "centred",
     aliases: &[],
     doc: "REINFORCE with the mean of the group as baseline.\n\

@@ -2,7 +2,7 @@
 
 use super::{LossInput, PolicyLoss, PolicyLossOutput};
 
-pub const LOSS: PolicyLoss = PolicyLoss {
+pub(super) const LOSS: PolicyLoss = PolicyLoss {
     name: "plain",
     aliases: &[],
     doc: "The surrogate objective without a clip.\n\

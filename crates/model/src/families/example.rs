@@ -3,7 +3,7 @@
 use super::Family;
 use crate::config::DecoderConfig;
 
-pub const FAMILY: Family = Family {
+pub(super) const FAMILY: Family = Family {
     model_type: "example",
     class: "Example",
     doc: "Example-1B: the Llama decoder with biases on q, k and v",
