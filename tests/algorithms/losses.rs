@@ -76,7 +76,10 @@ fn golden_policy_losses() {
         }
     }
     for name in policy_loss::POLICY_LOSSES.iter().map(|loss| loss.name).filter(|name| !ELSEWHERE.contains(name)) {
-        assert!(checked.contains(&name), "no golden of {name}");
+        assert!(
+            checked.contains(&name),
+            "tests/golden/algorithms.json has no values of {name}; a loss that verl lacks belongs in ELSEWHERE"
+        );
     }
 }
 

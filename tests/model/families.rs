@@ -65,10 +65,9 @@ fn every_family_writes_the_files_it_read() {
         assert_eq!(model.num_parameters(), model.config.num_parameters(), "{}", folder.display());
         seen.push(config(&folder)["model_type"].as_str().unwrap().to_owned());
     }
-    assert!(
-        FAMILIES.iter().all(|family| seen.iter().any(|name| name == family.model_type)),
-        "families without a golden: {seen:?}"
-    );
+    let mut missing = FAMILIES.iter().map(|family| family.model_type).collect::<Vec<_>>();
+    missing.retain(|family| !seen.iter().any(|name| name == family));
+    assert!(missing.is_empty(), "families without a model in tests/golden/models: {missing:?}");
 }
 
 #[test]

@@ -91,7 +91,11 @@ fn golden_optimizers_of_families() {
     for family in FAMILIES {
         for optimizer in ["Muon", "Adafactor", "AdamW8bit"] {
             let is_this = |(name, of): &(String, &str)| name == family.model_type && *of == optimizer;
-            assert!(seen.iter().any(is_this), "no numbers of {optimizer} on {}", family.model_type);
+            assert!(
+                seen.iter().any(is_this),
+                "scripts/goldens/golden_family_optimizers.py has not written {optimizer} on {}",
+                family.model_type
+            );
         }
     }
 }

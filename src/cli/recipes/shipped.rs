@@ -57,7 +57,8 @@ mod tests {
         let (root, mut found) = (Path::new(env!("CARGO_MANIFEST_DIR")).join("recipes"), vec![]);
         files(&root, &root, &mut found);
         found.sort();
-        assert_eq!(shipped().iter().map(|(name, _)| (*name).to_owned()).collect::<Vec<_>>(), found);
+        let named: Vec<_> = shipped().iter().map(|(name, _)| (*name).to_owned()).collect();
+        assert_eq!(named, found, "crates/config/src/embedded.rs names the files of recipes/");
         for (name, text) in shipped() {
             let file = std::fs::read_to_string(root.join(name).with_extension("yaml")).unwrap();
             assert!(text == file, "{name}");

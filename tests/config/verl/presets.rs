@@ -331,7 +331,7 @@ fn no_task_value_is_left_in_verls_defaults() {
         });
     }
     let unaccounted: Vec<String> = left.iter().map(|(key, presets)| format!("{key} in {presets:?}")).collect();
-    assert!(unaccounted.is_empty(), "{}", unaccounted.join("\n"));
+    assert!(unaccounted.is_empty(), "settings that verl lacks, without a line in OWN:\n{}", unaccounted.join("\n"));
 }
 
 /// Returns true if a setting that verl lacks is deliberate, and off or neutral.
