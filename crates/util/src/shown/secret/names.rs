@@ -16,6 +16,7 @@ const ALWAYS: &[&str] = &[
     "authorization",
     "bearer",
     "cookie",
+    "cookies",
     "jwt",
     "pw",
 ];
@@ -58,7 +59,20 @@ const LEADS: &[&str] = &["env", "name", "file", "path", "url", "id", "length", "
 const OPTIONS: &[&str] = &["use_wandb", "logger.wandb.key", "wandb.key", "use_swanlab"];
 
 /// Mappings that hold secrets under any name.
-const PLACES: &[&str] = &["env_vars", "env", "environ", "environment", "headers", "default_headers", "extra_headers"];
+const PLACES: &[&str] = &[
+    "env_vars",
+    "env",
+    "environ",
+    "environment",
+    "headers",
+    "default_headers",
+    "extra_headers",
+    "cookies",
+    "auth",
+    "query_params",
+    "default_query",
+    "extra_query",
+];
 /// Beginnings of the names of environment variables and headers that hold no secrets.
 const HARMLESS_BEGINNINGS: &[&str] = &[
     "nccl_",
@@ -218,8 +232,21 @@ pub fn is_secret_value(name: &str, value: &str) -> bool {
     let is_number = value.parse::<f64>().is_ok();
     match has_secret_name(name) {
         true => (may_be_number(name) || !is_number) && !is_switch(value),
-        false => is_in_place(name) && !is_harmless_value(value),
+        false => is_in_place(name) && !is_harmless_value(value) || is_plain_key(name) && looks_random(value),
     }
+}
+
+/// Returns true for the name `key`, which may also name a column.
+fn is_plain_key(name: &str) -> bool {
+    name.rsplit('.').next().is_some_and(|last| last.trim_start_matches(['+', '-', '~']).eq_ignore_ascii_case("key"))
+}
+
+/// Returns true for a text that no person chose, such as `sk-4f9a…`.
+fn looks_random(value: &str) -> bool {
+    let digits = value.bytes().filter(u8::is_ascii_digit).count();
+    let is_word = value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.+=~".contains(&byte));
+    let is_named = ["sk-", "hf_", "ghp_", "glpat-"].iter().any(|begin| value.starts_with(begin));
+    is_word && digits < value.len() && (is_named && value.len() >= 8 || digits >= 3 && value.len() >= 20)
 }
 
 /// Returns true if a number is secret under this name.

@@ -23,6 +23,8 @@ fn names_decide_what_is_secret() {
         "ray_init.runtime_env.env_vars.MY_LOGIN",
         "custom_reward_function.reward_kwargs.pw",
         "headers.cookie",
+        "reward_kwargs.cookies",
+        "client.auth.login",
         "headers.X-Session",
         "logger.wandb.key",
         "use_wandb",
@@ -67,11 +69,13 @@ fn remembered_values_and_users_in_addresses_are_hidden() {
     remember_in("'env_vars': {'A_LOGIN': 'place-test-1', 'NCCL_DEBUG': 'WARNING', 'FLAG': 'true'}, 'working_dir': '/root/x'");
     remember_in(r#"--runtime-env-json="{\"env_vars\": {\"B_LOGIN\": \"place-test-2\"}}""#);
     remember_in("os.environ['ANY_KEY'] = 'python-test-1'");
+    remember_in("cookies={sid: jar-test-1} options={key: sk-plain-1, path: /a} sort={key: a_column_of_rows}");
     remember_in("http://host/x?model=qwen-test&sig=query-test-2&key=query-test-3");
     remember_in("x --hub_token line-test-1 --use_wandb line-test-2 --response_key a-column --save_path /a/b");
     remember_words(&["--hub-token", "word-test-1", "--use_wandb", "true", "--hub_token", "--flag"]);
     for (text, shown) in [
         ("place-test-1 WARNING true /root/x place-test-2", "*** WARNING true /root/x ***"),
+        ("jar-test-1 sk-plain-1 a_column_of_rows", "*** *** a_column_of_rows"),
         ("python-test-1 qwen-test query-test-2 query-test-3", "*** qwen-test *** ***"),
         ("line-test-1 line-test-2 a-column /a/b word-test-1 --flag", "*** *** a-column /a/b *** --flag"),
         ("error: sk-test-1 is wrong", "error: *** is wrong"),

@@ -77,7 +77,7 @@ fn assignments(text: &str, place: &str) {
             } else {
                 inside.split(|c: char| c.is_whitespace() || "{[:,'\"".contains(c)).for_each(remember);
             }
-        } else if is_secret(&dotted) {
+        } else if is_secret(&dotted) || is_secret_value(&dotted, value.trim_matches(['"', '\''])) {
             let value = value.trim_matches(['"', '\'']);
             if is_secret_value(&dotted, value) {
                 remember_setting(&dotted, value);
