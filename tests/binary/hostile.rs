@@ -22,8 +22,13 @@ const TIME: Duration = Duration::from_secs(60);
 
 /// Runs `trainer ARGS…` in a small address space; returns its exit code and its messages, or `None` if it did not end in time.
 fn run(args: &[String]) -> Option<(Option<i32>, String)> {
+    run_within(ADDRESSES, args)
+}
+
+/// Runs the program in an address space of this many KiB.
+pub fn run_within(addresses: usize, args: &[String]) -> Option<(Option<i32>, String)> {
     let mut command = Command::new("sh");
-    command.args(["-c", &format!("ulimit -v {ADDRESSES}; exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_trainer")]).args(args);
+    command.args(["-c", &format!("ulimit -v {addresses}; exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_trainer")]).args(args);
     command.current_dir(env!("CARGO_MANIFEST_DIR")).stdout(Stdio::null()).stderr(Stdio::piped());
     let (mut child, start) = (command.spawn().unwrap(), Instant::now());
     let mut stderr = child.stderr.take().unwrap();

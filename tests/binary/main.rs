@@ -36,6 +36,7 @@ mod golden_steps;
 mod gone_clients;
 mod hostile;
 mod hostile_requests;
+mod hostile_scripts;
 mod hub;
 mod hub_push;
 mod hub_push_server;

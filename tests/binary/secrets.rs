@@ -16,7 +16,7 @@ fn has(bytes: &[u8], text: &str) -> bool {
 }
 
 /// Secrets: a literal, one from the environment through a key, one only in the environment, one in an address, and a number.
-const SECRETS: [&str; 10] = [
+const SECRETS: [&str; 12] = [
     "sk-literal-1",
     "sk-from-environment-2",
     "wandb-of-environment-3",
@@ -28,6 +28,8 @@ const SECRETS: [&str; 10] = [
     "signature-of-query-8",
     "key-of-query-9",
     "short-name-10",
+    "jar-of-cookies-11",
+    "sk-plain-key-12",
 ];
 
 #[test]
@@ -59,6 +61,8 @@ fn a_run_tells_nobody_its_secrets_and_goes_on_without_saving_them() {
             &format!("+{kwargs}.headers={{cookie: 'sid={}', accept: text/plain}}", SECRETS[6]),
             &format!("+{kwargs}.signed='https://h/x?page=2&sig={}&key={}'", SECRETS[7], SECRETS[8]),
             &format!("+{kwargs}.pw={}", SECRETS[9]),
+            &format!("+{kwargs}.cookies={{sid: {}}}", SECRETS[10]),
+            &format!("+{kwargs}.options={{key: {}}}", SECRETS[11]),
         ]);
         command.args(more).env("MY_SERVICE", SECRETS[1]).env("WANDB_API_KEY", SECRETS[2]).env("WANDB_MODE", "offline");
         command.env("RUST_LOG", "debug");

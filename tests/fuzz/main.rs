@@ -67,6 +67,7 @@ targets! {
     settings::overrides
     settings::interpolations
     settings::verl_scripts
+    settings::growing_scripts
     peers::peer_commands
     peers::peer_programs
     models::config_json

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use burnish::checkpoint::verify;
-use burnish::data::Tokenizer;
 use burnish::data::chat::ChatTemplate;
+use burnish::data::{Literal, Tokenizer};
 use burnish::model::hf_config::HfConfig;
 use burnish::model::weights::read_safetensors;
 use serde_json::{Map, json};
@@ -75,14 +75,39 @@ pub fn tokenizer_json() -> Target {
         seeds: || {
             [files("tests/golden/tokenizers", &["/tokenizer.json"]), files("data/arithmetic", &["/tokenizer.json"])].concat()
         },
-        words: JSON_WORDS,
+        words: &[
+            "{",
+            "}",
+            "[",
+            "]",
+            ",",
+            ":",
+            "\"",
+            "\\u0000",
+            "\\ud800",
+            "1000000000",
+            "-1",
+            "\u{feff}",
+            "\"normalizer\": {\"type\": \"Precompiled\", \"precompiled_charsmap\": \"AAAAAAAAAAAAAAAA\"},",
+            "\"normalizer\": {\"type\": \"Replace\", \"pattern\": {\"Regex\": \"(a*)*\\\\1c\"}, \"content\": \"aa\"},",
+            "{\"type\": \"NFC\"},",
+            "{\"SpecialToken\": {\"id\": \"nope\", \"type_id\": 0}},",
+            "\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"(a|a)*b(?!c)\"}, \"behavior\": \"Isolated\", \"invert\": false},",
+            "\"decoder\": {\"type\": \"Strip\", \"content\": \" \", \"start\": 1000000000, \"stop\": 1000000000},",
+        ],
         cases: 600,
         read: |input, folder| {
             fs::write(folder.join("tokenizer.json"), input).unwrap();
             fs::write(folder.join("tokenizer_config.json"), r#"{"eos_token": "<|eos|>"}"#).unwrap();
             let Ok(tokenizer) = Tokenizer::load(folder) else { return };
-            let ids = tokenizer.encode("12+34= <|eos|> ein Wort é\n");
-            _ = ids.and_then(|ids| tokenizer.decode(&ids, false)).map_err(|error| format!("{error:#}"));
+            let messages = json!([{"role": "user", "content": "12+34= <|eos|> ein Wort é\n"}]);
+            let Ok(text) = tokenizer.apply_chat_template(&messages, true, &Map::new()) else { return };
+            for ids in [tokenizer.encode(&text), tokenizer.encode_plain(&text), tokenizer.encode_begun(&"a".repeat(40))] {
+                let Ok(ids) = ids else { continue };
+                _ = tokenizer.decode(&ids, false).map_err(|error| format!("{error:#}"));
+                _ = tokenizer.pieces(&ids).map_err(|error| format!("{error:#}"));
+            }
+            _ = Literal::new(&tokenizer).encode(&text, &[0..1]).map_err(|error| format!("{error:#}"));
         },
     }
 }
@@ -105,6 +130,12 @@ pub fn chat_templates() -> Target {
             "{% endif %}",
             "{% set ns = namespace(a='x') %}",
             "{% set ns.a = ns.a ~ ns.a %}",
+            "{% set ns.a = ns %}",
+            "{% set ns.a = [ns.a, ns] %}",
+            "{% set ns.a, ns.b = ns|items, ns %}",
+            "{{ ns }}",
+            "{{ ns == ns.a }}",
+            "{{ [ns, ns]|sort }}",
             "{% macro f() %}",
             "{% endmacro %}",
             "{{ f() }}",

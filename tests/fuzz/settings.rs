@@ -6,7 +6,7 @@ use burnish::agent::config::{loops, tools, users};
 use burnish::config::yaml_file::YamlFile;
 use burnish::config::{Node, Origin, Tree, YamlSource};
 use burnish::convert::from_verl::{VerlSource as Script, convert};
-use burnish::convert::shell::ShellEnv;
+use burnish::convert::shell::{ShellEnv, read as read_script};
 use burnish::hydra::{interpolation, overrides, yaml};
 
 use crate::{Target, files};
@@ -222,6 +222,74 @@ const SCRIPTS: [&str; 3] = [
     "OVERRIDES=(\n  data.train_batch_size=8\n  \"trainer.project_name=p q\"\n)\nOVERRIDES+=(trainer.nnodes=1)\ncat <<EOF\ntext $HOME\nEOF\n\
      function f() { echo \"$1\"; }\npython -m verl.trainer.main_ppo \"${OVERRIDES[@]}\" \"${X:+y}\" ${A%.*} ${A##*/}\n",
 ];
+
+/// Scripts that make long texts of short ones. The words are builtins with sizes from a thousand to more than a 64-bit number.
+pub fn growing_scripts() -> Target {
+    Target {
+        name: "growing_scripts",
+        seeds: || {
+            [
+                "x=$(printf '%01000d' 0)\ny=$(seq -s, 1 9999)\nset -- $(seq 1 999)\nfor i in {1..40}; do\n  echo $x >> f\ndone\nprog $x\n",
+                "f() {\n  z=$(echo \"$@\" | sed 's/1/11/g')\n  a+=($z)\n  if [ $1 ]; then f $z; fi\n}\nf $(seq 1 100)\n",
+                "read -a b <<< \"$(seq 1 1000)\"\nwhile read l; do x+=$l; done < f\ncat <<E\n# $x ${x//0/$y}\nE\n",
+            ]
+            .map(|script| script.as_bytes().to_vec())
+            .to_vec()
+        },
+        words: &[
+            "1000",
+            "1000000",
+            "1000000000",
+            "9223372036854775807",
+            "-9223372036854775808",
+            "99999999999999999999999",
+            "$(seq 1 9999)",
+            "$(seq -s $x 1 9999)",
+            "$(seq -w 1 1000000000)",
+            "$(printf '%1000d' 1)",
+            "$(printf '%s\\n' $y $y)",
+            " | tr 0-9 'a-\u{10ffff}'",
+            " | tr -d '!-\u{10ffff}'",
+            " | sed 's/./&&/g'",
+            " | sed -E 's/(.*)/\\1\\1/'",
+            "${x//?/$y}",
+            "${x/#/$x}",
+            "${x^^}",
+            "${x@Q}",
+            "${@:1:1000}",
+            "${#y}",
+            "\"$@\"",
+            "$y$y$y$y",
+            "{1..1000}",
+            "{a,b}{c,d}{1..100}",
+            "{1..9223372036854775807..1000}",
+            "set -- \"$@\" \"$@\"\n",
+            "x=$x$x\n",
+            "x+=$y\n",
+            "y=$(cat f f)\n",
+            "a=(\"${a[@]}\" \"${a[@]}\")\n",
+            "a[1000000000]=$x\n",
+            "declare -A m; m[$x]=$y\n",
+            "[[ $x =~ (.*)(.*)(.*) ]]\n",
+            "eval \"$x\"\n",
+            "for i in $y; do\n",
+            "while true; do\n",
+            "done\n",
+            "( ",
+            " )",
+            "$(f)",
+            "cat <<E\n#$($($(${${\nE\n",
+            "prog $x $y \"$@\"\n",
+            " >> f\n",
+            " < f\n",
+        ],
+        cases: 300,
+        read: |input, _| {
+            let Ok(text) = std::str::from_utf8(input) else { return };
+            _ = read_script(text, &ShellEnv::for_text("fuzz.sh"), &|_| false).map_err(|error| error.message);
+        },
+    }
+}
 
 pub fn verl_scripts() -> Target {
     Target {

@@ -10,8 +10,8 @@ use regex::{Regex, RegexBuilder};
 const LONGEST_PATTERN: usize = 1000;
 const LONGEST_TEXT: usize = 4000;
 
-/// The length limit of a text that is searched once, and the size limit of a compiled pattern, both in bytes: the time of a search
-/// is their product.
+/// The length limit of a text that is searched once, and the size limit of a compiled pattern, both in bytes: a search takes the
+/// time of their product.
 const LONGEST_SEARCHED: usize = 200_000;
 const LARGEST_PATTERN: usize = 200_000;
 

@@ -163,7 +163,8 @@ mod tests {
             ("normalizer", json!({"type": "Precompiled", "precompiled_charsmap": "A".repeat(1_000_000)}), "fails on a text"),
             ("normalizer", json!({"type": "Sequence", "normalizers": vec![json!({"type": "NFC"}); 100_000]}), "100001 parts"),
         ] {
-            let tokenizer = json!({"version": "1.0", "added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}, part: value});
+            let model = json!({"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []});
+            let tokenizer = json!({"version": "1.0", "added_tokens": [], "model": model, part: value});
             let error = loaded(&tokenizer).err().map(|error| format!("{error:#}")).unwrap_or_default();
             assert!(error.contains("tokenizer.json") && error.contains(expected), "{part}: {error}");
         }
