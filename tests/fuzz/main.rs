@@ -1,5 +1,5 @@
 //! Fuzzing: every reader of foreign data gets inputs that are almost valid. A target takes a text or a file and may refuse it; it
-//! must not panic, end the process, use more than [`watch::MOST_MEMORY`] or take longer than [`watch::LONGEST`].
+//! must not panic, end the process, use more than [`watch::MAX_MEMORY`] or take longer than [`watch::LONGEST`].
 //!
 //! An input is a seed, which is a valid file, after some edits (`edits.rs`). Runs are reproducible: the random numbers depend
 //! only on `BURNISH_FUZZ_SEED`. `cargo test --release --test fuzz` tries some hundred inputs for each target. For more:

@@ -18,7 +18,7 @@ const WAIT: Duration = Duration::from_millis(500);
 /// The longest accepted `Retry-After`.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// The longest total of these waits in a process; the Hub's limits are for 5 minutes.
-const MOST_WAITED: Duration = Duration::from_secs(600);
+const MAX_WAITED: Duration = Duration::from_secs(600);
 /// The byte limit of a reply that an error quotes.
 const QUOTED: u64 = 300;
 
@@ -122,7 +122,7 @@ impl HubClient {
                 let retry_after = headers.get(RETRY_AFTER).and_then(|after| after.to_str().ok()?.trim().parse().ok());
                 let wait = retry_after.map(Duration::from_secs).unwrap_or_default().min(LONGEST_WAIT);
                 let waited = self.waited.fetch_add(wait.as_secs(), Ordering::Relaxed);
-                if waited + wait.as_secs() > MOST_WAITED.as_secs() {
+                if waited + wait.as_secs() > MAX_WAITED.as_secs() {
                     let message =
                         format!("{endpoint} replies with status {status} again, after waits of {waited} s that it asked for");
                     return HubError::permanent(message, "try again later");

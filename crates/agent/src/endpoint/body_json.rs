@@ -8,22 +8,22 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use serde_json::{Map, Value};
 
 /// The limit of values in the fields of a body that are read.
-pub(super) const MOST_VALUES: usize = 200_000;
+pub(super) const MAX_VALUES: usize = 200_000;
 /// The limit of token ids in a body; they are not counted as values.
-pub(super) const MOST_IDS: usize = 4_000_000;
+pub(super) const MAX_IDS: usize = 4_000_000;
 
 /// The number of values that may still be parsed.
 pub(super) struct ValueBudget(Cell<usize>);
 
 impl Default for ValueBudget {
     fn default() -> Self {
-        Self(Cell::new(MOST_VALUES))
+        Self(Cell::new(MAX_VALUES))
     }
 }
 
 impl ValueBudget {
     fn take<E: Error>(&self) -> Result<(), E> {
-        let left = self.0.get().checked_sub(1).ok_or_else(|| E::custom(format!("it has more than {MOST_VALUES} values")))?;
+        let left = self.0.get().checked_sub(1).ok_or_else(|| E::custom(format!("it has more than {MAX_VALUES} values")))?;
         self.0.set(left);
         Ok(())
     }
@@ -41,7 +41,7 @@ impl ValueBudget {
     /// # Errors
     /// As for [`ValueBudget::value`].
     pub(super) fn prompts(&self, text: &[u8]) -> serde_json::Result<JsonPrompt> {
-        whole(text, PromptSeed { budget: self, ids: &Cell::new(MOST_IDS), depth: 0 })
+        whole(text, PromptSeed { budget: self, ids: &Cell::new(MAX_IDS), depth: 0 })
     }
 }
 
@@ -148,7 +148,7 @@ impl<'de> DeserializeSeed<'de> for PromptSeed<'_> {
 
 impl PromptSeed<'_> {
     fn number<E: Error>(self, id: Option<u32>) -> Result<JsonPrompt, E> {
-        let left = self.ids.get().checked_sub(1).ok_or_else(|| E::custom(format!("it has more than {MOST_IDS} token ids")))?;
+        let left = self.ids.get().checked_sub(1).ok_or_else(|| E::custom(format!("it has more than {MAX_IDS} token ids")))?;
         self.ids.set(left);
         Ok(JsonPrompt::Number(id))
     }
@@ -303,13 +303,13 @@ mod tests {
 
     #[test]
     fn values_are_counted() {
-        let most = vec!["[]"; MOST_VALUES - 1].join(",");
+        let most = vec!["[]"; MAX_VALUES - 1].join(",");
         assert!(ValueBudget::default().value(format!("[{most}]").as_bytes()).is_ok());
         for more in [format!("[{most},1]"), format!("{{\"a\":[{most}]}}")] {
             let error = ValueBudget::default().value(more.as_bytes()).unwrap_err();
             assert!(error.to_string().contains("more than 200000 values"), "{error}");
         }
-        let texts = vec!["\"\""; MOST_VALUES].join(",");
+        let texts = vec!["\"\""; MAX_VALUES].join(",");
         assert!(ValueBudget::default().prompts(format!("[{texts}]").as_bytes()).is_err());
         let value = json!({"a": [1, -2, 2.5, "é", null, true, {"b": {}}]});
         assert_eq!(ValueBudget::default().value(value.to_string().as_bytes()).unwrap(), value);

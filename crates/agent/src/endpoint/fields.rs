@@ -13,9 +13,9 @@ use burnish_util::excerpt::beginning_of;
 const SHOWN: usize = 80;
 
 /// The limit of fields of a body.
-const MOST_FIELDS: usize = 1000;
+const MAX_FIELDS: usize = 1000;
 /// The limits of names that are returned of fields that were not taken: their number, and the characters of a name.
-const MOST_LEFT: usize = 100;
+const MAX_LEFT: usize = 100;
 const LONGEST_NAME: usize = 80;
 
 /// The fields of an object that have not been taken yet. A field becomes a value when it is taken.
@@ -38,8 +38,8 @@ impl<'a> RequestFields<'a> {
             let other = budget.value(body).map_err(wrong)?;
             return Err(ApiError::request(format!("the body must be a JSON object, not {}", shown(&other))));
         }
-        let too_many = || ApiError::request(format!("the body has more than {MOST_FIELDS} fields"));
-        let fields = fields(body, MOST_FIELDS).ok_or_else(too_many)?;
+        let too_many = || ApiError::request(format!("the body has more than {MAX_FIELDS} fields"));
+        let fields = fields(body, MAX_FIELDS).ok_or_else(too_many)?;
         let named = |(name, text)| Ok((serde_json::from_slice(name).map_err(wrong)?, text));
         Ok(Self { texts: fields.into_iter().map(named).collect::<Result<_, ApiError>>()?, budget })
     }
@@ -130,7 +130,7 @@ impl<'a> RequestFields<'a> {
     /// Returns the names of the fields that were not taken, at most 100, each shortened.
     pub fn left(self) -> Vec<String> {
         let names = self.texts.iter().filter(|(_, text)| **text != b"null").map(|(name, _)| name);
-        names.take(MOST_LEFT).map(|name| beginning_of(name, LONGEST_NAME)).collect()
+        names.take(MAX_LEFT).map(|name| beginning_of(name, LONGEST_NAME)).collect()
     }
 }
 

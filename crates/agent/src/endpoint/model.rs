@@ -24,7 +24,7 @@ use burnish_rollout::{Response, TurnStops};
 const MAX_NAMED: usize = 100;
 /// The limits of cached continuations: their number, and the bytes of their variables, which include the tools.
 const MAX_KEPT: usize = 64;
-const MOST_KEPT_BYTES: usize = 16 << 20;
+const MAX_KEPT_BYTES: usize = 16 << 20;
 
 /// The model of an endpoint.
 pub struct EndpointModel {
@@ -169,10 +169,10 @@ impl EndpointModel {
         };
         let continuation = Arc::new(continuation);
         let mut cache = cache();
-        if cache.by_setting.len() >= MAX_KEPT || cache.bytes + bytes > MOST_KEPT_BYTES {
+        if cache.by_setting.len() >= MAX_KEPT || cache.bytes + bytes > MAX_KEPT_BYTES {
             *cache = KeptContinuations::default();
         }
-        if bytes <= MOST_KEPT_BYTES / 16 && cache.by_setting.insert(hash, continuation.clone()).is_none() {
+        if bytes <= MAX_KEPT_BYTES / 16 && cache.by_setting.insert(hash, continuation.clone()).is_none() {
             cache.bytes += bytes;
         }
         Ok(continuation)

@@ -11,7 +11,7 @@ use std::rc::Rc;
 const MOST: usize = 20_000_000;
 
 /// The limit of bytes in copies of the state that exist at the same time, one for each enclosing subshell and branch.
-pub(super) const MOST_COPIES: usize = 60_000_000;
+pub(super) const MAX_COPIES: usize = 60_000_000;
 
 /// Bytes that an element of a list takes with its text.
 pub(super) const ELEMENT: usize = 64;

@@ -1,6 +1,6 @@
 //! The evaluator of scripts: its limits, its unknowns, and sequences of commands.
 
-use super::budget::{ELEMENT, MOST_COPIES, TextBudget};
+use super::budget::{ELEMENT, MAX_COPIES, TextBudget};
 use super::env::ShellEnv;
 use super::limits;
 use super::state::{ShellFlow, ShellState, Status, Variable};
@@ -124,7 +124,7 @@ impl<'a> ShellMachine<'a> {
             });
         let copied = self.state.bytes() + hidden.sum::<usize>();
         self.copied += copied;
-        if self.copied > MOST_COPIES {
+        if self.copied > MAX_COPIES {
             return self.fail("the subshells and branches take more than 60 MB");
         }
         let result = run(self);

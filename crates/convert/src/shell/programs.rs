@@ -151,10 +151,10 @@ fn basename(path: &str) -> &str {
 }
 
 /// The limit of the numbers of `seq`.
-const MOST_NUMBERS: i64 = 10_000;
+const MAX_NUMBERS: i64 = 10_000;
 
 /// The limit of the characters in a set of `tr`.
-const MOST_CHARACTERS: usize = 1000;
+const MAX_CHARACTERS: usize = 1000;
 
 /// Runs `seq`: numbers with a text between them.
 fn seq(numbers: &[&str], between: &str, budget: &TextBudget) -> Option<String> {
@@ -166,7 +166,7 @@ fn seq(numbers: &[&str], between: &str, budget: &TextBudget) -> Option<String> {
         _ => return None,
     };
     let last = if end < start { -1 } else { end.checked_sub(start)? / step };
-    if last >= MOST_NUMBERS {
+    if last >= MAX_NUMBERS {
         return None;
     }
     // A number has at most 20 characters.
@@ -202,8 +202,8 @@ fn set(words: &str) -> Option<Vec<char>> {
     while at < chars.len() {
         let is_range = chars.get(at + 1) == Some(&'-') && at + 2 < chars.len();
         let last = if is_range { chars[at + 2] } else { chars[at] };
-        set.extend((chars[at]..=last).take(MOST_CHARACTERS + 1));
-        if set.len() > MOST_CHARACTERS {
+        set.extend((chars[at]..=last).take(MAX_CHARACTERS + 1));
+        if set.len() > MAX_CHARACTERS {
             return None;
         }
         at += if is_range { 3 } else { 1 };

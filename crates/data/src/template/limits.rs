@@ -31,7 +31,7 @@ const FREE: Duration = Duration::from_millis(5);
 const SLOW: Duration = Duration::from_secs(5);
 
 /// Number of requests whose rendering may be abandoned before the template is given up.
-const MOST_ABANDONED: usize = 8;
+const MAX_ABANDONED: usize = 8;
 
 /// The time that the renderings of a template have taken so far.
 #[derive(Default)]
@@ -92,7 +92,7 @@ impl RenderBudget {
         let (failure, begins) = (self.failure.clone(), failed.clone());
         let exceeds = move |excess: ContainedError| format!("{begins}: {}", failure.get_or_init(|| excess.to_string()));
         let done = part(RENDERING, exceeds, render).map_err(|excess| {
-            let is_one_of_few = self.abandoned.fetch_add(1, Ordering::Relaxed) < MOST_ABANDONED;
+            let is_one_of_few = self.abandoned.fetch_add(1, Ordering::Relaxed) < MAX_ABANDONED;
             if self.is_for_requests && is_one_of_few { Error::msg(excess.to_string()) } else { self.set(excess.to_string()) }
         });
         done.and_then(|(rendered, time)| self.checked(rendered, time)).with_context(|| failed.clone())

@@ -11,7 +11,7 @@ use minijinja::{Environment, Error, ErrorKind, Value};
 const GUARD: &str = "_without_namespaces";
 
 /// The limit of values inside a value.
-const MOST_VALUES: usize = 100_000;
+const MAX_VALUES: usize = 100_000;
 
 /// The nesting limit of a value.
 const DEEPEST: usize = 500;
@@ -20,7 +20,7 @@ const DEEPEST: usize = 500;
 pub(crate) fn add(environment: &mut Environment) {
     environment.add_filter(GUARD, |value: Value| {
         let value = listed(value)?;
-        check(&value, DEEPEST, &mut { MOST_VALUES })?;
+        check(&value, DEEPEST, &mut { MAX_VALUES })?;
         Ok(value)
     });
 }
@@ -49,7 +49,7 @@ fn target(tag: &str) -> Option<(usize, &str)> {
 /// Makes a list of a lazy one, which may read a namespace later.
 fn listed(value: Value) -> Result<Value, Error> {
     match value.kind() {
-        ValueKind::Iterable => Ok(value.try_iter()?.take(MOST_VALUES).collect()),
+        ValueKind::Iterable => Ok(value.try_iter()?.take(MAX_VALUES).collect()),
         _ => Ok(value),
     }
 }

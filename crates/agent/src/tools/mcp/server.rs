@@ -26,7 +26,7 @@ const VERSIONS: &[&str] = &["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-2
 /// The limit of pages in a list of tools.
 const MAX_PAGES: usize = 1000;
 /// The limit in bytes of a list of tools, over all pages.
-const MOST_LISTED: usize = 16 << 20;
+const MAX_LISTED: usize = 16 << 20;
 /// The time in which a program must reply to a ping, after a call that took too long.
 const PING: Duration = Duration::from_secs(5);
 
@@ -205,8 +205,8 @@ fn list(link: &dyn Transport, end: Instant) -> Result<Vec<Value>, McpError> {
             return Err(McpError::Refused("the reply has no list of tools".to_owned()));
         };
         bytes += more.iter().map(|tool| tool.to_string().len()).sum::<usize>();
-        if bytes > MOST_LISTED {
-            return Err(McpError::Refused(format!("a list of tools of more than {} MiB", MOST_LISTED >> 20)));
+        if bytes > MAX_LISTED {
+            return Err(McpError::Refused(format!("a list of tools of more than {} MiB", MAX_LISTED >> 20)));
         }
         tools.extend(more);
         match page["nextCursor"].take() {

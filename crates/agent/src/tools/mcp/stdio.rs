@@ -24,7 +24,7 @@ use burnish_util::interrupt::Interrupt;
 const GRACE: Duration = Duration::from_millis(500);
 const CHUNK: usize = 1 << 16;
 /// The number of unread replies with which a program is killed.
-const MOST_REPLIES: usize = 1000;
+const MAX_REPLIES: usize = 1000;
 
 /// A program and its pipes.
 pub(super) struct Stdio {
@@ -53,7 +53,7 @@ impl Lines {
 
     /// Queues the reply to a request of the program. Returns false if it has left too many replies unread.
     fn reply(&self, message: &Value) -> bool {
-        let is_read = self.replies.fetch_add(1, Ordering::Relaxed) < MOST_REPLIES;
+        let is_read = self.replies.fetch_add(1, Ordering::Relaxed) < MAX_REPLIES;
         if is_read {
             self.queue(message, true);
         }
@@ -172,7 +172,7 @@ impl Reader {
                     while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
                         received.extend_from_slice(&rest[..end]);
                         if !self.line(&received) {
-                            break 'reading Some(format!("left {MOST_REPLIES} replies to its requests unread, and was killed"));
+                            break 'reading Some(format!("left {MAX_REPLIES} replies to its requests unread, and was killed"));
                         }
                         received.clear();
                         rest = &rest[end + 1..];
