@@ -58,8 +58,8 @@ const TEXT: &[&str] = &["/prompt", "/prompt/0", "/x", "/suffix", "/user", "/conv
 /// Sets a value at a pointer, and makes lists and objects on the way.
 fn set(body: &mut Value, pointer: &str, value: Value) {
     let mut place = body;
-    let mut parts = pointer.split('/').skip(1).peekable();
-    while let Some(part) = parts.next() {
+    let parts = pointer.split('/').skip(1);
+    for part in parts {
         match part.parse::<usize>() {
             Ok(at) => {
                 if !place.is_array() {

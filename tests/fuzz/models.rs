@@ -1,6 +1,7 @@
 //! Models and checkpoints: `config.json`, safetensors, tokenizers, chat templates, manifests.
 
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 
 use burnish::checkpoint::verify;
@@ -107,7 +108,7 @@ pub fn tokenizer_json() -> Target {
                 _ = tokenizer.decode(&ids, false).map_err(|error| format!("{error:#}"));
                 _ = tokenizer.pieces(&ids).map_err(|error| format!("{error:#}"));
             }
-            _ = Literal::new(&tokenizer).encode(&text, &[0..1]).map_err(|error| format!("{error:#}"));
+            _ = Literal::new(&tokenizer).encode(&text, &[Range { start: 0, end: 1 }]).map_err(|error| format!("{error:#}"));
         },
     }
 }

@@ -112,7 +112,7 @@ fn before<F: Float>(
 #[cube(launch)]
 fn draw_rows<F: Float>(
     x: &mut [F],
-    settings: &[f32],
+    options: &[f32],
     changes: &mut [f32],
     drawn: &mut [f32],
     rows: usize,
@@ -129,10 +129,10 @@ fn draw_rows<F: Float>(
     }
     let mut scratch = Shared::<[f32]>::new_slice(units);
     let at = number * SETTINGS;
-    let (scale, is_greedy) = (settings[at], settings[at + 1] > 0f32);
-    let (k, top_p, min_p) = (settings[at + 2], settings[at + 3], settings[at + 4]);
-    let is_raw = settings[at + 5] > 0f32;
-    let (first, count) = (settings[at + 9] as usize * PLACES + settings[at + 10] as usize, settings[at + 11] as usize);
+    let (scale, is_greedy) = (options[at], options[at + 1] > 0f32);
+    let (k, top_p, min_p) = (options[at + 2], options[at + 3], options[at + 4]);
+    let is_raw = options[at + 5] > 0f32;
+    let (first, count) = (options[at + 9] as usize * PLACES + options[at + 10] as usize, options[at + 11] as usize);
     let mut row = LogitRow { start: number * stride, v, max: 0f32, scale, floor: 0u32, last: v, zero };
 
     // Each loop over `times` runs once or not at all. Units wait for each other inside the loop, so all must take the same
@@ -152,7 +152,7 @@ fn draw_rows<F: Float>(
     }
     let mut kept = own;
     if changed {
-        change::<F>(x, changes, row.start, first, count, settings[at + 12], settings[at + 13], settings[at + 14], units);
+        change::<F>(x, changes, row.start, first, count, options[at + 12], options[at + 13], options[at + 14], units);
         sync_storage();
         row.max = largest::<F>(&*x, row, &mut scratch, units);
         kept = weigh::<F>(&*x, row, 0, v, &mut scratch, Weight::Mass, units);
@@ -204,7 +204,7 @@ fn draw_rows<F: Float>(
     if is_greedy {
         row.floor = key(row.max);
     } else {
-        let of_kept = product(settings[at + 6], settings[at + 7], settings[at + 8], kept, zero);
+        let of_kept = product(options[at + 6], options[at + 7], options[at + 8], kept, zero);
         left.high = of_kept.high;
         left.low = of_kept.low;
     }
