@@ -78,7 +78,7 @@ mod gpu {
         finish_heads(products.map(primitive), sizes, FinishParams { bias, norm, rotation }).map(of_gpu)
     }
 
-    /// True if [`paged_attention`] supports this head size.
+    /// True if `paged_attention` supports this head size.
     pub fn fits(head_dim: usize) -> bool {
         head_dim <= LARGEST_HEAD
     }
