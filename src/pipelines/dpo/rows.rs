@@ -13,7 +13,7 @@ use burnish_config::DpoConfig;
 use burnish_config::schema::{Schema, StageTruncation};
 use burnish_config::{Value, defaults};
 use burnish_data::Tokenizer;
-use burnish_data::examples::{PairColumns, PairOptions, ScoredPart, UnpairedColumns, load_pairs, load_unpaired};
+use burnish_data::examples::{PairColumns, PairOptions, ScoredPart, UnpairedColumns, UnpairedOptions, load_pairs, load_unpaired};
 use burnish_data::rows::FileRows;
 
 /// Reads and tokenizes rows. Rows that are left out are counted and named in the log.
@@ -44,10 +44,14 @@ pub(super) fn read(config: &DpoConfig, tokenizer: &Tokenizer, rows: &RowFiles) -
                 "data.truncation=left is for pairs: `{}` takes error, filter or right",
                 objective.loss.name
             );
-            let columns = unpaired_columns(config, rows)?;
-            let cut = (data.max_length, data.truncation.to_layer());
-            let labelled = load_unpaired(&rows.files, tokenizer, &columns, cut, &chat_kwargs, &rows.reading)
-                .map_err(|error| with_pairs(config, rows, error))?;
+            let options = UnpairedOptions {
+                columns: unpaired_columns(config, rows)?,
+                max_length: data.max_length,
+                truncation: data.truncation.to_layer(),
+                chat_kwargs,
+                reading: rows.reading,
+            };
+            let labelled = load_unpaired(&rows.files, tokenizer, &options).map_err(|error| with_pairs(config, rows, error))?;
             if rows.training {
                 warn_of_imbalance(config, labelled.iter().filter(|row| row.label).count(), labelled.len());
             }

@@ -1,6 +1,6 @@
 //! TRL's KTOTrainer with its collator.
 
-use burnish::data::examples::{Overlong, Unpaired, UnpairedColumns, read_unpaired};
+use burnish::data::examples::{Overlong, Unpaired, UnpairedColumns, UnpairedOptions, read_unpaired};
 use serde_json::Value;
 
 use super::differences::{Difference, Seen};
@@ -15,7 +15,7 @@ fn unpaired_rows_are_trls_golden() {
     setting.each("trl_kto", |rows, result, name| {
         let given = &result["options"];
         let tokenizer = setting.tokenizer(&given["template"]);
-        let cut = (cut(given).0, Overlong::Right);
+        let max_length = cut(given).0;
         let read = |row: &Value| {
             let columns = match row.get("completion") {
                 None => UnpairedColumns::Pairs(columns(row)),
@@ -26,9 +26,14 @@ fn unpaired_rows_are_trls_golden() {
                     chat: chat(),
                 },
             };
-            read_unpaired(&file(folder.path(), row), &tokenizer, &columns, cut, &Default::default(), &Default::default())
-                .unwrap()
-                .kept
+            let options = UnpairedOptions {
+                columns,
+                max_length,
+                truncation: Overlong::Right,
+                chat_kwargs: Default::default(),
+                reading: Default::default(),
+            };
+            read_unpaired(&file(folder.path(), row), &tokenizer, &options).unwrap().kept
         };
         let mut ours: Vec<Unpaired> = rows.iter().flat_map(read).collect();
         if rows[0].get("chosen").is_some() {

@@ -71,39 +71,39 @@ pub enum UnpairedColumns {
     Pairs(PairColumns),
 }
 
+/// Options for turning rows into unpaired examples.
+#[derive(Clone, Debug)]
+pub struct UnpairedOptions {
+    pub columns: UnpairedColumns,
+    /// Largest number of tokens of a sequence.
+    pub max_length: usize,
+    /// Treatment of longer rows. It must not be [`Overlong::Left`], since an answer also follows other prompts.
+    pub truncation: Overlong,
+    /// Additional variables of the chat template.
+    pub chat_kwargs: TemplateVariables,
+    pub reading: RowSelection,
+}
+
 const FILLED: &str = "have a prompt of data.max_length tokens or more";
 const TOO_LONG: &str = "have more than data.max_length tokens";
 const NO_ANSWER: &str = "have an answer without tokens";
 
-/// Reads unpaired rows, and warns about skipped rows. `cut` must not be [`Overlong::Left`], since an answer also follows other
-/// prompts.
+/// Reads unpaired rows, and warns about skipped rows.
 ///
 /// # Errors
 /// If a file or row cannot be read (with its place), or more than half of the rows are skipped.
-pub fn load_unpaired(
-    files: &[PathBuf],
-    tokenizer: &Tokenizer,
-    columns: &UnpairedColumns,
-    cut: (usize, Overlong),
-    chat_kwargs: &TemplateVariables,
-    reading: &RowSelection,
-) -> Result<Vec<Unpaired>> {
-    read_unpaired(files, tokenizer, columns, cut, chat_kwargs, reading)?.checked("rows")
+pub fn load_unpaired(files: &[PathBuf], tokenizer: &Tokenizer, options: &UnpairedOptions) -> Result<Vec<Unpaired>> {
+    read_unpaired(files, tokenizer, options)?.checked("rows")
 }
 
-/// Reads unpaired rows, and counts skipped rows. `cut`: the largest number of tokens, and the treatment of longer rows.
+/// Reads unpaired rows, and counts skipped rows.
 ///
 /// # Errors
 /// If a file or row cannot be read, with its place.
-pub fn read_unpaired(
-    files: &[PathBuf],
-    tokenizer: &Tokenizer,
-    columns: &UnpairedColumns,
-    cut: (usize, Overlong),
-    chat_kwargs: &TemplateVariables,
-    reading: &RowSelection,
-) -> Result<ReadRows<Unpaired>> {
-    if cut.1 == Overlong::Left {
+pub fn read_unpaired(files: &[PathBuf], tokenizer: &Tokenizer, options: &UnpairedOptions) -> Result<ReadRows<Unpaired>> {
+    let UnpairedOptions { columns, max_length, truncation, chat_kwargs, reading } = options;
+    let cut = (*max_length, *truncation);
+    if *truncation == Overlong::Left {
         bail!("data.truncation=left is only for pairs; for unpaired rows, set error, filter or right");
     }
     let (rows, of, with, kwargs) = (open(files, columns)?, columns.clone(), tokenizer.clone(), chat_kwargs.clone());
