@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 use crate::serve::Server;
 
 /// Number of requests for each place, and the bytes of each huge value.
-const REQUESTS: usize = 24;
+const REQUESTS: usize = 12;
 const HUGE: usize = 500_000;
-/// Growth of the memory in MB that is not due to requests: half of what they would leave in one place.
-const NOISE: u64 = 6;
+/// Growth of the memory in MB that is not due to requests; they would leave 6 MB in one place.
+const NOISE: u64 = 4;
 
 /// The places of a chat request that hold a value of a client, as JSON pointers. `#` is a name that differs in each request.
 const CHAT: &[&str] = &[

@@ -188,7 +188,7 @@ fn nobody_but_the_model_ends_a_turn() {
             };
             let mut body = messages(&history);
             if place == "tools" {
-                body["tools"][0]["function"]["description"] = text.into();
+                body["tools"][0]["function"]["name"] = text.into();
             }
             ask(handle, &body).unwrap();
             right(1.0)
