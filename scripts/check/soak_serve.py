@@ -7,7 +7,7 @@
 Good clients ask for answers, whole and streamed, lead conversations with tools, and read recorded conversations. They compare
 each reply with the first of its kind. Bad ones leave while they wait or read, read nothing, send huge, malformed or foreign
 requests, or names, messages and tools that are different each time. Exits with 1 if a good client got a wrong reply, or if the
-memory between requests grew by more than 5 % after the first third. Needs only Python.
+memory between requests grew by more than 5 % after the first third; the caches fill in the first minutes. Needs only Python.
 """
 import argparse
 import asyncio
@@ -291,12 +291,12 @@ def main():
         ("SIGTERM", f"exit code {code} after {ended:.2f} s"),
     ]
     rows += [(kind, ", ".join(f"{count} × {what.split(': ', 1)[1]}" for what, count in sorted(server.seen.items()) if what.startswith(f"{kind}: "))) for kind in ("good", *KINDS) if kind not in GOOD]
-    shares = ", ".join(f"{share} % {kind}" for kind, share in KINDS.items())
+    shares = lambda is_good: ", ".join(f"{share} % {kind}" for kind, share in KINDS.items() if (kind in GOOD) == is_good)
     arguments = f"--trainer target/release/trainer --seconds {options.seconds} --clients {options.clients}"
     command = f"    python3 scripts/check/soak_serve.py {arguments}"
     text = "\n\n".join([
         HEADING,
-        textwrap.fill(f"`trainer serve` under {options.clients} clients for {options.seconds} seconds, on {os.cpu_count()} cores: {shares}. A client pauses {PAUSE:.0f} seconds between its requests.", 120),
+        textwrap.fill(f"`trainer serve` under {options.clients} clients for {options.seconds} seconds, on {os.cpu_count()} cores. Good clients: {shares(True)}. Bad clients: {shares(False)}. A client pauses {PAUSE:.0f} seconds between its requests.", 120),
         command,
         "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)]),
     ]) + "\n"
