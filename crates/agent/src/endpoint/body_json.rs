@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn fields_are_found_as_a_parser_finds_them() {
         for text in [
-            r#"{}"#,
+            "{}",
             r#" { "a" : 1 , "b":"x\"y\\","c":{"d":[1,{"e":"}]"}]} ,"f":-1.5e3,"g":null, "" : [] } "#,
             r#"{"a\u0062": "\\\"", "a": true}"#,
         ] {
