@@ -123,14 +123,17 @@ fn no_field_of_a_request_stays_in_memory() {
     }
     let mut answered = 0;
     for (chat, place) in places() {
-        let before = resident(&server);
-        for number in 1..=REQUESTS {
-            let (status, text) = server.ask(path(chat), &body(chat, place, number), "");
-            assert!([200, 400, 404].contains(&status) && text.len() < 10_000, "{place}: {status} {text:.200}");
-            answered += usize::from(status == 200);
-        }
-        let after = resident(&server);
-        assert!(after <= before + NOISE, "{place}: {before} MB became {after} MB after {REQUESTS} requests of {HUGE} bytes");
+        // The allocator may take memory at any time, but not in each of several rounds.
+        let grows = (0..5).all(|round| {
+            let before = resident(&server);
+            for number in 1..=REQUESTS {
+                let (status, text) = server.ask(path(chat), &body(chat, place, round * REQUESTS + number), "");
+                assert!([200, 400, 404].contains(&status) && text.len() < 10_000, "{place}: {status} {text:.200}");
+                answered += usize::from(status == 200);
+            }
+            resident(&server) > before + NOISE
+        });
+        assert!(!grows, "{place}: the memory grows with each {REQUESTS} requests of {HUGE} bytes");
     }
     assert!(answered > 5 * REQUESTS, "{answered}");
     let lines = fs::read_to_string(log.path()).unwrap();
