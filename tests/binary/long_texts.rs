@@ -72,3 +72,17 @@ fn rows_of_a_file_are_scored_and_refused_whatever_their_length() {
         }
     }
 }
+
+#[test]
+fn a_reward_may_report_many_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, run) = (folder.path().join("reward.py"), folder.path().join("run"));
+    let body = "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n    \
+                return {'score': 1.0, **{f'k{i}': i for i in range(20000)}}\n";
+    fs::write(&code, body).unwrap();
+    let path = format!("custom_reward_function.path={}", code.display());
+    let settings = ["trainer.total_training_steps=1", "trainer.val_before_train=false", "trainer.test_freq=-1", &path];
+    succeed(small_run(&run, &[&settings[..], &["data.train_batch_size=4", "actor_rollout_ref.rollout.n=2"]].concat()));
+    let row = &crate::common::rows(&run)[0].1;
+    assert_eq!((row["reward/k0/mean"].as_f64(), row["reward/k19999/mean"].as_f64()), (Some(0.0), Some(19999.0)));
+}

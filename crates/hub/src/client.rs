@@ -14,7 +14,7 @@ use super::name::HubName;
 
 const MAX_REDIRECTS: usize = 10;
 /// The wait before the second attempt; it doubles with each further attempt.
-const WAIT: Duration = Duration::from_millis(500);
+const WAIT: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 500 });
 /// The longest accepted `Retry-After`.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// The longest total of these waits in a process; the Hub's limits are for 5 minutes.
@@ -28,7 +28,7 @@ pub(crate) struct HubClient {
     agent: Agent,
     authorization: Option<HeaderValue>,
     /// Seconds waited so far because the server asked for it.
-    waited: AtomicU64,
+    pub waited: AtomicU64,
 }
 
 impl HubClient {

@@ -190,7 +190,57 @@ fn digest<D: Digest + Write>(mut digest: D, file: &mut File) -> io::Result<Strin
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader};
+    use std::net::TcpListener;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
+    use crate::environment::Environment;
+    use crate::name::RepoKind;
+
+    /// Serves these replies: `Range` is ignored. Returns the address and the number of requests so far.
+    fn serve(reply: &'static str) -> (String, Arc<AtomicUsize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (address, count) = (format!("http://{}", listener.local_addr().unwrap()), Arc::<AtomicUsize>::default());
+        let counted = count.clone();
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().map_while(io::Result::ok) {
+                let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+                while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+                counted.fetch_add(1, Ordering::Relaxed);
+                _ = stream.write_all(reply.as_bytes());
+            }
+        });
+        (address, count)
+    }
+
+    /// A server that sends the same ten bytes for each request, and one that always asks to wait: both are given up.
+    #[test]
+    fn what_never_ends_is_given_up() {
+        let same = "HTTP/1.1 206 X\r\nConnection: close\r\nContent-Range: bytes 0-9/100\r\nContent-Length: 10\r\n\r\n0123456789";
+        let wait = "HTTP/1.1 429 X\r\nConnection: close\r\nRetry-After: 100000000000\r\nContent-Length: 0\r\n\r\n";
+        for (reply, waited, most, says) in
+            [(same, 0, 2 * ATTEMPTS as usize, "after 10 B"), (wait, 570, 1, "after waits of 570 s")]
+        {
+            let home = tempfile::tempdir().unwrap();
+            let (address, count) = serve(reply);
+            let variable = |name: &str| match name {
+                "HF_ENDPOINT" => Some(address.clone()),
+                "HF_HOME" => Some(home.path().display().to_string()),
+                _ => None,
+            };
+            let client = HubClient::new(Environment::read(&variable).unwrap()).unwrap();
+            client.waited.store(waited, Ordering::Relaxed);
+            let name = HubName::parse("o/n", RepoKind::Model).unwrap();
+            let file = RemoteFile { size: 100, checksum: Checksum::Git("a".repeat(40)) };
+            let repo = CachedRepo::new(home.path(), &name);
+            let mut bar = DownloadProgress::new(100, false);
+            let error = download(&client, &name, "c", ("file", &file), &repo, &mut bar).unwrap_err();
+            assert!(error.message.contains(says), "{error}");
+            assert!(count.load(Ordering::Relaxed) <= most, "{error}: {count:?} requests");
+        }
+    }
 
     /// The digits are those of `git hash-object` and `sha256sum`.
     #[test]

@@ -1,7 +1,8 @@
 //! Servers of the Model Context Protocol: their tools are available over each transport, and a failing server costs only its own
 //! call.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -175,6 +176,59 @@ fn what_misbehaves_costs_its_own_call() {
     // A line without a line feed.
     assert_eq!(ask(&made, "line", json!({})), failed("line", "its server died", ReplyFailure::Died));
     assert_eq!(ask(&made, "echo", json!({"text": "there"})), message("there"));
+}
+
+/// Servers that ask and do not read, that list tools without end, or that say too much: each is one short error.
+#[test]
+fn what_floods_is_ended_and_cut() {
+    let start = "import json, sys
+def say(message): print(json.dumps({'jsonrpc': '2.0', **message}), flush=True)
+def heard(): return json.loads(sys.stdin.readline())
+def begin(version='2025-06-18'): say({'id': heard()['id'], 'result': {'protocolVersion': version, 'capabilities': {}}})
+";
+    let asks = "begin()\nwhile True: say({'id': 'x' * 1000, 'method': 'ping'})";
+    let lists = "begin()
+heard()
+for i in range(1000):
+    tools = [{'name': f'{i}_{j}', 'description': 'x' * 1000000, 'inputSchema': {}} for j in range(2)]
+    say({'id': heard()['id'], 'result': {'tools': tools, 'nextCursor': str(i)}})
+";
+    let speaks = "begin('9' * 1000000)";
+    for (code, says) in [(asks, "unread, and was killed"), (lists, "tools of more than 16 MiB"), (speaks, "(1000000 characters)")]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let server = json!({"command": "python3", "args": ["-c", format!("{start}{code}")]});
+        let entry = entry(folder.path(), &json!({ "s": server }), &json!({"type": "mcp"}), &Value::Null);
+        let error = format!("{:#}", server_tools(&entry, &options()).map(|_| ()).unwrap_err());
+        assert!(error.contains(says) && error.len() < 2000, "{}", error.chars().take(2000).collect::<String>());
+    }
+}
+
+/// A stream of pings whose replies the server delays: the start ends in its time.
+#[test]
+fn delayed_pings_do_not_stretch_a_start() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for (i, mut stream) in listener.incoming().map_while(Result::ok).enumerate() {
+            std::thread::spawn(move || {
+                let mut request = BufReader::new(stream.try_clone().unwrap()).lines();
+                while request.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+                if i > 0 {
+                    std::thread::sleep(Duration::from_secs(20));
+                }
+                let pings = "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n\n".repeat(10);
+                let head = "HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+                _ = stream.write_all(format!("{head}{pings}").as_bytes());
+                std::thread::sleep(Duration::from_secs(20));
+            });
+        }
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let entry = entry(folder.path(), &json!({ "s": {"url": url} }), &json!({"type": "mcp"}), &Value::Null);
+    let (started, timeout) = (Instant::now(), Duration::from_secs(1));
+    let error = server_tools(&entry, &McpOptions { start_timeout: timeout, ..options() }).map(|_| ()).unwrap_err();
+    assert!(started.elapsed() < Duration::from_secs(4), "{:?}: {error:#}", started.elapsed());
 }
 
 /// No process of a server is left, neither after a disconnect nor after this process is killed.
