@@ -15,6 +15,7 @@ use burnish_report::page::page;
 use burnish_report::watch::Watch;
 use burnish_util::fs::{refuse_input, write_atomic};
 use burnish_util::interrupt::Interrupt;
+use burnish_util::no_follow;
 use burnish_util::output::is_file;
 
 #[derive(Args)]
@@ -86,8 +87,10 @@ fn write(dirs: Vec<PathBuf>, output: Option<PathBuf>) -> Result<(), CliError> {
     let html = page(&data, false);
     let by_default = output.is_none();
     let path = output.unwrap_or(beside);
-    let written = write_atomic(&path, html.as_bytes());
-    let written = if by_default { written.context("--output FILE writes it elsewhere") } else { written };
+    let written = match by_default {
+        true => no_follow::write(&path, html.as_bytes()).context("--output FILE writes it elsewhere"),
+        false => write_atomic(&path, html.as_bytes()),
+    };
     written.map_err(CliError::classify)?;
     // If the page goes to standard output, nothing else may be printed there.
     match is_file(&path) {

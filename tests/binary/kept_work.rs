@@ -286,36 +286,33 @@ fn the_best_and_the_last_step_are_saved() {
     assert!(report.contains("MiB each; the last and the best stay = "), "{report}");
 }
 
-/// Another user of a folder puts a link at each name that a run writes, and the largest counter into a manifest.
+/// Each file of a run, and its checkpoint, becomes a link to a copy, as another user of the folder or a store of data could make it.
+/// The run resumes and changes no copy. The manifest has the largest counter.
 #[test]
 fn a_run_follows_no_link_and_counts_on() {
     let folder = tempfile::tempdir().unwrap();
-    let (first, second) = (folder.path().join("first"), folder.path().join("second"));
-    let saved = [SAVED, SHORT, &["trainer.logger=[file,tensorboard]", "trainer.max_actor_ckpt_to_keep=1"]].concat();
-    let step = |run: &Path, steps: &str| succeed(small_run(run, &[&saved[..], &[steps]].concat()));
-    step(&first, "trainer.total_training_steps=1");
-    let precious = folder.path().join("precious");
-    fs::create_dir_all(&second).unwrap();
-    fs::create_dir_all(folder.path().join("folder/inside")).unwrap();
-    fs::write(&precious, "precious").unwrap();
-    let entries: Vec<PathBuf> = fs::read_dir(&first).unwrap().map(|entry| entry.unwrap().path()).collect();
-    let name = |path: &Path| path.file_name().unwrap().to_owned();
-    for entry in entries.iter().filter(|path| path.is_file() || path.ends_with("global_step_1")) {
-        let target = if entry.is_file() { precious.clone() } else { folder.path().join("folder") };
-        symlink(target, second.join(name(entry))).unwrap();
-    }
-    let output = step(&second, "trainer.total_training_steps=1");
-    assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
-    assert!(folder.path().join("folder/inside").is_dir(), "the folder behind the link");
-    for entry in &entries {
-        let own = second.join(name(entry));
-        assert!(own.exists() && !own.is_symlink(), "{}: {}", own.display(), messages(&output));
-    }
-
-    let manifest = second.join("global_step_1/manifest.json");
+    let (run, store) = (folder.path().join("run"), folder.path().join("store"));
+    let saved = [SAVED, SHORT, &["trainer.max_actor_ckpt_to_keep=1"]].concat();
+    let steps = |steps: &str| succeed(small_run(&run, &[&saved[..], &[steps]].concat()));
+    steps("trainer.total_training_steps=1");
+    succeed(trainer(&["report", run.to_str().unwrap()]));
+    let manifest = run.join("global_step_1/manifest.json");
     let mut listed: Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
     listed["sequence"] = u64::MAX.into();
     fs::write(&manifest, listed.to_string()).unwrap();
-    step(&second, "trainer.total_training_steps=2");
-    assert!(second.join("global_step_2").is_dir() && !second.join("global_step_1").exists(), "the newest stays");
+    fs::rename(&run, &store).unwrap();
+    copy(&store, &folder.path().join("before"));
+    fs::create_dir(&run).unwrap();
+    let names: Vec<String> =
+        fs::read_dir(&store).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.iter().for_each(|name| symlink(store.join(name), run.join(name)).unwrap());
+
+    steps("trainer.total_training_steps=2");
+    succeed(trainer(&["report", run.to_str().unwrap()]));
+    for name in &names {
+        let same = Command::new("diff").arg("-r").arg(store.join(name)).arg(folder.path().join("before").join(name)).output();
+        assert_eq!(String::from_utf8_lossy(&same.unwrap().stdout), "", "{name}: the target of the link");
+        assert!(!run.join(name).is_symlink(), "{name}");
+    }
+    assert!(run.join("global_step_2").is_dir() && !run.join("global_step_1").exists(), "the newest stays");
 }

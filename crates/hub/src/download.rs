@@ -221,7 +221,7 @@ mod tests {
         let same = "HTTP/1.1 206 X\r\nConnection: close\r\nContent-Range: bytes 0-9/100\r\nContent-Length: 10\r\n\r\n0123456789";
         let wait = "HTTP/1.1 429 X\r\nConnection: close\r\nRetry-After: 100000000000\r\nContent-Length: 0\r\n\r\n";
         for (reply, waited, most, says) in
-            [(same, 0, 2 * ATTEMPTS as usize, "after 10 B"), (wait, 570, 1, "after waits of 570 s")]
+            [(same, 0, 2 * ATTEMPTS as usize, "read from its beginning"), (wait, 570, 1, "after waits of 570 s")]
         {
             let home = tempfile::tempdir().unwrap();
             let (address, count) = serve(reply);
