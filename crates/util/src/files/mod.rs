@@ -11,5 +11,7 @@ pub mod jsonl;
 pub mod lock;
 pub mod model_below;
 pub mod no_follow;
+#[cfg(test)]
+mod no_follow_tests;
 pub mod output;
 pub mod path_text;
