@@ -30,6 +30,7 @@ pub struct Episode {
     /// assistant message per sampled turn, without special tokens.
     pub messages: Vec<Value>,
     /// The number of messages in the prompt.
+    #[serde(rename = "asked")]
     pub prompt_messages: usize,
     /// The schemas of the tools that the model was shown, in OpenAI's form.
     pub tools: Vec<Value>,

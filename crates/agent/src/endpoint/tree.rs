@@ -23,7 +23,7 @@ pub struct Trajectory {
     /// The messages, the model's last; empty for text completions.
     pub messages: Vec<Value>,
     /// The number of messages of the first request.
-    #[serde(default)]
+    #[serde(default, rename = "asked")]
     pub prompt_messages: usize,
 }
 
