@@ -88,7 +88,10 @@ impl SpecialTokenEscaper {
         match content {
             Value::String(text) if found.is_match(text) => *text = self.replaced(text, found),
             Value::Array(items) => items.iter_mut().for_each(|item| self.escape_value(item, found)),
-            Value::Object(fields) => fields.values_mut().for_each(|field| self.escape_value(field, found)),
+            Value::Object(fields) => {
+                let texts = fields.iter_mut().filter(|(name, field)| *name != "role" || !is_role_name(field));
+                texts.for_each(|(_, field)| self.escape_value(field, found));
+            }
             _ => {}
         }
     }
@@ -128,4 +131,9 @@ impl SpecialTokenEscaper {
         text.push_str(&rendered[end..]);
         if literal.is_empty() { self.tokenizer.encode(&text) } else { self.literal.encode(&text, &literal) }
     }
+}
+
+/// Returns true for a role such as `tool`: templates compare roles, and a tokenizer may have a token for the word.
+fn is_role_name(role: &Value) -> bool {
+    role.as_str().is_some_and(|role| role.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
 }
