@@ -1,5 +1,5 @@
-//! A public function or constant of a crate is used by another crate; `pub(crate)` is for the others. rustc then finds what
-//! nobody uses.
+//! A public function or constant of a crate is used by another crate; `pub(crate)` is for the others. rustc then finds
+//! unused ones.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;

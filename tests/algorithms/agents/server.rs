@@ -151,7 +151,7 @@ fn what_was_served_is_the_response() {
     assert_eq!(second.max_tokens, LONGEST - (second.ids.len() - first.ids.len()));
 }
 
-/// The text of special tokens from anybody but the model ends no turn, in every role and field of a message and in the tools. This
+/// The text of special tokens of users and tools ends no turn, in every role and field of a message and in the tools. This
 /// holds in a request that continues a sequence, in one that begins a branch (such as with a window of the history), and in a first
 /// one, with a history or without.
 #[test]

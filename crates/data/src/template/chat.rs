@@ -381,6 +381,8 @@ mod tests {
                 "{{% set n = namespace(s={start}) %}}{{% for i in range(60) %}}{{% set n.s = {step} %}}{{% endfor %}}{{{{ {end} }}}}"
             )
         };
+        // A namespace may not hold as many values.
+        let twice = |i: usize| format!("{{% set v{} = [v{i}, v{i}] %}}", i + 1);
         let memory = "more than 256 MiB";
         let cases = [
             (grow("'x'", "n.s ~ n.s", "n.s|length"), memory),
@@ -392,7 +394,7 @@ mod tests {
             ("{{ [[1]]|tojson(indent=10**9) }}".to_owned(), memory),
             ("{{ [[1]]|tojson(indent=10**18) }}".to_owned(), memory),
             ("{{ '%1000000000d'|format(1) }}".to_owned(), memory),
-            (grow("[1]", "[n.s, n.s]", "n.s|tojson"), ""),
+            (format!("{{% set v0 = [1] %}}{}{{{{ v60|tojson }}}}", (0..60).map(twice).collect::<String>()), ""),
             ("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}".to_owned(), "instructions"),
         ];
         let messages = json!([{"role": "user", "content": "x"}]);

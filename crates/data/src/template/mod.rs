@@ -8,8 +8,12 @@ pub(crate) mod filters;
 pub(crate) mod folder;
 pub(crate) mod functions;
 pub(crate) mod limits;
+#[cfg(test)]
+mod limits_tests;
 pub(crate) mod methods;
 pub(crate) mod namespaces;
+#[cfg(test)]
+mod namespaces_tests;
 pub(crate) mod python;
 pub(crate) mod roles;
 pub(crate) mod shapes;

@@ -2,6 +2,8 @@
 
 pub(crate) mod added_tokens;
 pub(crate) mod foreign_tokenizer;
+#[cfg(test)]
+mod foreign_tokenizer_tests;
 pub(crate) mod literal;
 pub mod qwen2_steps;
 pub(crate) mod stop;

@@ -13,7 +13,7 @@ use super::split::{Split, take};
 use super::sum::{max_of_units, sum_of_units};
 
 /// Placeholder for "no logit".
-pub const LOWEST: f32 = -1.0e30;
+pub(crate) const LOWEST: f32 = -1.0e30;
 
 /// The number of parts into which [`find`] cuts the tokens in each round, until few are left.
 const PARTS: usize = 16;
