@@ -43,12 +43,12 @@ pub struct TurnRequest {
     pub stream: Stream,
     /// A function that ends the turn, in addition to the function of the engine's call.
     pub stops: Option<TurnStops>,
-    /// Set once the turn is no longer awaited: the engine then ends it before its next token, before all other conditions.
+    /// Set once the turn is not awaited any more: the engine then ends it before its next token, before all other conditions.
     pub cancelled: Option<Arc<AtomicBool>>,
 }
 
 impl TurnRequest {
-    /// Returns true once the turn is no longer awaited.
+    /// Returns true once the turn is not awaited any more.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.as_ref().is_some_and(|cancelled| cancelled.load(Ordering::Relaxed))
     }

@@ -89,7 +89,7 @@ struct State {
     exit: Option<Exit>,
     /// True once the thread has finished.
     done: bool,
-    /// True once deliveries are no longer awaited.
+    /// True once deliveries are not awaited any more.
     abandoned: bool,
 }
 
@@ -287,7 +287,7 @@ impl Shared {
         Some(state.rows.drain(..count).collect())
     }
 
-    /// Repeats an attempt until it succeeds or fails for good; `None` if the result is no longer awaited.
+    /// Repeats an attempt until it succeeds or fails for good; `None` if the result is not awaited any more.
     fn retry(&self, mut attempt: impl FnMut() -> Result<(), DeliveryError>) -> Option<Result<(), (usize, anyhow::Error)>> {
         let mut pause = self.policy.first_pause;
         loop {

@@ -145,7 +145,7 @@ impl LearningSide {
 
     /// Returns the loss of a micro-batch with its derivatives. `stats`: of the current policy.
     fn loss(&self, columns: &BatchColumns, stats: &TokenStats, totals: &mut Totals) -> LossResult {
-        // If the teacher's loss is the only loss, there are no advantages.
+        // If the teacher's loss is the only loss, advantages do not exist.
         let none = columns.get(Column::Advantages).is_none().then(|| vec![0.0; columns.tokens()]);
         let x = LossColumns {
             offsets: columns.offsets(),

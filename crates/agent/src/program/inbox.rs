@@ -35,12 +35,12 @@ pub struct ModelRequest {
 }
 
 impl ModelRequest {
-    /// Returns true if the reply is no longer awaited.
+    /// Returns true if the reply is not awaited any more.
     pub fn is_left(&self) -> bool {
         self.reply.is_closed()
     }
 
-    /// Sends the reply; returns false if it is no longer awaited.
+    /// Sends the reply; returns false if it is not awaited any more.
     pub fn reply(self, reply: HttpReply) -> bool {
         self.reply.send(reply).is_ok()
     }

@@ -59,7 +59,7 @@ fn shown(rows: &ProgramRows) -> String {
     }
 }
 
-/// Returns the rows of a value, and records what the script changes in them; `None` if there are no rows.
+/// Returns the rows of a value, and records what the script changes in them; `None` without rows.
 fn rows(reading: &mut Reading, value: &PyValue, split: &str, changes: &mut Vec<String>) -> Option<ProgramRows> {
     match value {
         PyValue::None => None,
