@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 /// The time over which the rate is measured, and the bytes that must arrive in it.
 const WINDOW: Duration = Duration::from_secs(60);
-const LEAST: u64 = 60_000;
+const MIN_BYTES: u64 = 60_000;
 
-/// A reader with a least rate.
+/// A reader with a minimum rate.
 pub(crate) struct Paced<R> {
     reader: R,
     window: Duration,
@@ -27,7 +27,7 @@ impl<R: Read> Read for Paced<R> {
         self.received += read as u64;
         let elapsed = self.began.elapsed();
         if read > 0 && elapsed >= self.window {
-            if self.received < LEAST {
+            if self.received < MIN_BYTES {
                 return Err(io::Error::new(ErrorKind::TimedOut, TooSlowError { bytes: self.received, elapsed }));
             }
             (self.began, self.received) = (Instant::now(), 0);
