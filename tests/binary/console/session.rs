@@ -6,6 +6,7 @@ use std::process::Command;
 use regex::Regex;
 
 use crate::common::trainer;
+use crate::numpy::has_numpy;
 
 /// Plays a block, and returns its present text.
 type Play = fn(&Session, &str) -> String;
@@ -20,6 +21,8 @@ pub(super) const MARKS: &[(&str, Play)] = &[
     ("sh", Session::run),
     // The same, and commands that train take two steps here, `dpo` on few rows.
     ("sh,short", Session::short),
+    // The same for functions on columns, where Python has NumPy.
+    ("sh,short,needs-numpy", Session::short_with_numpy),
     // Files, if their first line is a comment with the name.
     ("python", Session::file),
     ("yaml", Session::file),
@@ -124,6 +127,10 @@ impl Session {
         let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
         assert!(output.status.success(), "{}: this fails:\n{body}\n{out}{err}", self.page);
         body.to_owned()
+    }
+
+    fn short_with_numpy(&self, body: &str) -> String {
+        if has_numpy() { self.short(body) } else { body.to_owned() }
     }
 
     fn short(&self, body: &str) -> String {
