@@ -10,22 +10,22 @@ use burnish::config::{Choices, PpoConfig, Request, load};
 use serde_json::Value;
 
 /// The settings of these keys as the built-in configuration has them.
-pub fn built_in(keys: &[&'static str]) -> Options {
+pub(crate) fn built_in(keys: &[&'static str]) -> Options {
     static CONFIG: LazyLock<PpoConfig> =
         LazyLock::new(|| load::<PpoConfig>(&Request::default(), &Choices::default()).unwrap().config);
     burnish::trainer::options(&CONFIG, keys).unwrap()
 }
 
 /// The built-in settings of a loss.
-pub fn loss_options(loss: &PolicyLoss) -> LossOptions {
+pub(crate) fn loss_options(loss: &PolicyLoss) -> LossOptions {
     LossOptions::new(built_in(loss.reads))
 }
 
-pub fn goldens() -> Value {
+pub(crate) fn goldens() -> Value {
     golden_file("algorithms.json")
 }
 
-pub fn golden_file(name: &str) -> Value {
+pub(crate) fn golden_file(name: &str) -> Value {
     let default = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let folder = std::env::var_os("BURNISH_GOLDENS").map_or(default, PathBuf::from);
     let path = folder.join(name);
@@ -33,12 +33,12 @@ pub fn golden_file(name: &str) -> Value {
     serde_json::from_slice(&text).unwrap()
 }
 
-pub fn number(value: &Value) -> f64 {
+pub(crate) fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("not a number: {value}"))
 }
 
 /// One case; its padded rows become ragged columns of the unpadded positions.
-pub struct Case<'a> {
+pub(crate) struct Case<'a> {
     pub json: &'a Value,
     pub name: String,
     pub exists: Vec<Vec<f64>>,
@@ -46,19 +46,19 @@ pub struct Case<'a> {
     pub mask: Vec<f32>,
 }
 
-pub fn rows(value: &Value) -> Vec<Vec<f64>> {
+pub(crate) fn rows(value: &Value) -> Vec<Vec<f64>> {
     let row = |row: &Value| row.as_array().unwrap().iter().map(number).collect();
     value.as_array().unwrap().iter().map(row).collect()
 }
 
 impl<'a> Case<'a> {
-    pub fn all(goldens: &'a Value) -> Vec<Self> {
+    pub(crate) fn all(goldens: &'a Value) -> Vec<Self> {
         let cases = goldens["cases"].as_array().unwrap();
         assert!(!cases.is_empty());
         cases.iter().enumerate().map(|(i, json)| Self::new(json, i)).collect()
     }
 
-    pub fn new(json: &'a Value, index: usize) -> Self {
+    pub(crate) fn new(json: &'a Value, index: usize) -> Self {
         let exists = rows(&json["attention_mask"]);
         let mut offsets = vec![0];
         for row in &exists {
@@ -69,31 +69,37 @@ impl<'a> Case<'a> {
         case
     }
 
-    pub fn column(&self, padded: &Value) -> Vec<f32> {
+    pub(crate) fn column(&self, padded: &Value) -> Vec<f32> {
         let rows = rows(padded);
         let tokens = rows.iter().flatten().zip(self.exists.iter().flatten());
         tokens.filter(|&(_, &exists)| exists != 0.0).map(|(&v, _)| v as f32).collect()
     }
 
-    pub fn input(&self, key: &str) -> Vec<f32> {
+    pub(crate) fn input(&self, key: &str) -> Vec<f32> {
         self.column(&self.json[key])
     }
 
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.exists.len()
     }
 
-    pub fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         self.exists[0].len()
     }
 
     /// The entries of a table of results that verl computed without an error.
-    pub fn results(&self, table: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    pub(crate) fn results(&self, table: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
         self.json[table].as_object().unwrap().iter().filter(|(_, result)| result.get("error").is_none())
     }
 
     /// The loss of the whole case as one micro-batch of one mini-batch.
-    pub fn loss(&self, objective: &PolicyObjective, advantages: &[f32], weights: &[f32], is_weights: Option<&[f32]>) -> Loss {
+    pub(crate) fn loss(
+        &self,
+        objective: &PolicyObjective,
+        advantages: &[f32],
+        weights: &[f32],
+        is_weights: Option<&[f32]>,
+    ) -> Loss {
         let (log_prob, old_log_prob) = (self.input("log_probs"), self.input("old_log_probs"));
         let reference = self.json.get("ref_log_probs").map(|column| self.column(column));
         let entropy = self.json.get("entropies").map_or_else(|| vec![0.0; self.mask.len()], |column| self.column(column));
@@ -130,14 +136,14 @@ impl<'a> Case<'a> {
     }
 }
 
-pub struct Loss {
+pub(crate) struct Loss {
     pub loss: f64,
     pub gradient: Vec<f32>,
     pub metrics: Vec<(&'static str, f64)>,
 }
 
 /// Compares with a relative tolerance of 1e-5; for values that cancelled to almost 0, with 1e-6 of the column's maximum.
-pub fn assert_close(label: &str, ours: &[f32], golden: &[f32]) {
+pub(crate) fn assert_close(label: &str, ours: &[f32], golden: &[f32]) {
     assert_eq!(ours.len(), golden.len(), "{label}");
     let largest = golden.iter().fold(0.0f32, |m, v| m.max(v.abs()));
     for (t, (a, b)) in ours.iter().zip(golden).enumerate() {
@@ -145,6 +151,6 @@ pub fn assert_close(label: &str, ours: &[f32], golden: &[f32]) {
     }
 }
 
-pub fn assert_number(label: &str, ours: f64, golden: f64) {
+pub(crate) fn assert_number(label: &str, ours: f64, golden: f64) {
     assert!((ours - golden).abs() <= 1e-5 * golden.abs() + 1e-7, "{label}: {ours}, golden {golden}");
 }

@@ -17,7 +17,7 @@ fn goldens() -> PathBuf {
 }
 
 /// The lines of a golden file; none may be empty.
-pub fn golden_lines(name: &str) -> Vec<Value> {
+pub(crate) fn golden_lines(name: &str) -> Vec<Value> {
     let path = goldens().join(name);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let cases: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

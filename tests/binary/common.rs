@@ -9,7 +9,7 @@ use burnish::util::fs::files_under;
 use serde_json::{Map, Value};
 
 /// The command `trainer ARGS…` in the repository's root.
-pub fn trainer(args: &[&str]) -> Command {
+pub(crate) fn trainer(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trainer"));
     command.current_dir(env!("CARGO_MANIFEST_DIR")).args(args);
     for name in ["VERL_FILE_LOGGER_PATH", "VERL_FILE_LOGGER_ROOT", "TENSORBOARD_DIR", "RUST_LOG"] {
@@ -22,7 +22,7 @@ pub fn trainer(args: &[&str]) -> Command {
 
 /// The command with the recipe of the built-in task, for runs that name another model or other data: without a name,
 /// reinforcement learning.
-pub fn of_task(command: &str) -> Command {
+pub(crate) fn of_task(command: &str) -> Command {
     match command {
         "" => trainer(&["--config", "arithmetic/first.yaml"]),
         command => trainer(&[command, "--config", &format!("arithmetic/first_{command}.yaml")]),
@@ -30,7 +30,7 @@ pub fn of_task(command: &str) -> Command {
 }
 
 /// Runs a command to its end, which must be successful, and reads every checkpoint in the folder of its run.
-pub fn succeed(mut command: Command) -> Output {
+pub(crate) fn succeed(mut command: Command) -> Output {
     let output = command.output().expect("the binary starts");
     assert!(output.status.success(), "{command:?}\n{}", String::from_utf8_lossy(&output.stderr));
     let folder = |arg: &OsStr| Some(Path::new(env!("CARGO_MANIFEST_DIR")).join(arg.to_str()?.strip_prefix(FOLDER)?));
@@ -55,7 +55,7 @@ fn assert_finite(run: &Path) {
 }
 
 /// The metric rows of a run, as (step, data), without metrics of time and memory.
-pub fn rows(run: &Path) -> Vec<(u64, Map<String, Value>)> {
+pub(crate) fn rows(run: &Path) -> Vec<(u64, Map<String, Value>)> {
     let text = std::fs::read_to_string(run.join("metrics.jsonl")).expect("metrics.jsonl");
     let row = |line: &str| {
         let mut row: Value = serde_json::from_str(line).expect("a JSON row");
@@ -67,12 +67,12 @@ pub fn rows(run: &Path) -> Vec<(u64, Map<String, Value>)> {
 }
 
 /// The [`rows`] as text, for comparisons byte for byte.
-pub fn text(run: &Path) -> String {
+pub(crate) fn text(run: &Path) -> String {
     rows(run).into_iter().map(|(step, data)| format!("{step} {}\n", Value::Object(data))).collect()
 }
 
 /// Copies a folder.
-pub fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).expect("a folder");
     for entry in std::fs::read_dir(from).expect("a folder to copy") {
         let path = entry.expect("an entry").path();
@@ -85,13 +85,13 @@ pub fn copy(from: &Path, to: &Path) {
 }
 
 /// The number of memory parts in a dry run's report with this word in their name or phase.
-pub fn parts_of_memory(dry_run: &Output, word: &str) -> usize {
+pub(crate) fn parts_of_memory(dry_run: &Output, word: &str) -> usize {
     let report = String::from_utf8_lossy(&dry_run.stdout);
     report.lines().filter(|line| line.contains(" GiB") && line.contains(word) && !line.starts_with("  peak")).count()
 }
 
 /// Settings of a run that is small enough for a test, with two mini-batches per step so that not all ratios are 1.
-pub const SMALL: &[&str] = &[
+pub(crate) const SMALL: &[&str] = &[
     "data.train_batch_size=8",
     "data.val_max_samples=32",
     "actor_rollout_ref.rollout.n=4",
@@ -102,14 +102,14 @@ pub const SMALL: &[&str] = &[
 ];
 
 /// Returns a run with [`SMALL`] settings and its own folder.
-pub fn small_run(folder: &Path, more: &[&str]) -> Command {
+pub(crate) fn small_run(folder: &Path, more: &[&str]) -> Command {
     let mut command = of_task("");
     command.args(SMALL).arg(format!("trainer.default_local_dir={}", folder.display())).args(more);
     command
 }
 
 /// The metrics of the last step of a small run, which is the second.
-pub fn last_step(folder: &Path, name: &str, options: &[&str]) -> Map<String, Value> {
+pub(crate) fn last_step(folder: &Path, name: &str, options: &[&str]) -> Map<String, Value> {
     let at = folder.join(name);
     let mut command =
         small_run(&at, &["trainer.total_training_steps=2", "trainer.val_before_train=false", "trainer.test_freq=-1"]);
@@ -119,6 +119,6 @@ pub fn last_step(folder: &Path, name: &str, options: &[&str]) -> Map<String, Val
 }
 
 /// The value of a metric.
-pub fn number(row: &Map<String, Value>, name: &str) -> f64 {
+pub(crate) fn number(row: &Map<String, Value>, name: &str) -> f64 {
     row.get(name).and_then(Value::as_f64).unwrap_or_else(|| panic!("no {name} in {:?}", row.keys()))
 }

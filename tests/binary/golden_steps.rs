@@ -11,13 +11,13 @@ use serde_json::{Map, Value};
 use crate::common::{rows, succeed, trainer};
 
 /// The folder of the goldens.
-pub fn goldens() -> PathBuf {
+pub(crate) fn goldens() -> PathBuf {
     let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     std::env::var_os("BURNISH_GOLDENS").map_or(default, PathBuf::from)
 }
 
 /// The goldens of these names, sorted: (name, contents).
-pub fn golden_steps(prefix: &str) -> Vec<(String, Value)> {
+pub(crate) fn golden_steps(prefix: &str) -> Vec<(String, Value)> {
     let files = std::fs::read_dir(goldens().join("offline/e2e")).unwrap().map(|entry| entry.unwrap().path());
     let name = |path: &Path| path.file_stem().unwrap().to_str().unwrap().to_owned();
     let mut files: Vec<PathBuf> = files.filter(|path| name(path).starts_with(prefix)).collect();
@@ -27,13 +27,13 @@ pub fn golden_steps(prefix: &str) -> Vec<(String, Value)> {
 }
 
 /// Fails unless the values agree, relative to the golden values, or absolutely below 1e-3.
-pub fn near(label: &str, ours: f64, theirs: &Value, tolerance: f64) {
+pub(crate) fn near(label: &str, ours: f64, theirs: &Value, tolerance: f64) {
     let theirs = theirs.as_f64().unwrap();
     assert!((ours - theirs).abs() <= tolerance * theirs.abs().max(1e-3), "{label}: {ours}, theirs {theirs}");
 }
 
 /// Runs a stage with these settings in a folder and returns the metrics of its steps.
-pub fn run(command: &str, at: &Path, settings: &[String]) -> Vec<Map<String, Value>> {
+pub(crate) fn run(command: &str, at: &Path, settings: &[String]) -> Vec<Map<String, Value>> {
     let mut command = trainer(&[command, "--config", &format!("arithmetic/first_{command}.yaml")]);
     command.arg(format!("trainer.default_local_dir={}", at.display())).arg("trainer.logger=[file]").args(settings);
     succeed(command);
@@ -41,12 +41,12 @@ pub fn run(command: &str, at: &Path, settings: &[String]) -> Vec<Map<String, Val
 }
 
 /// The folder of a golden's model.
-pub fn model(name: &Value) -> String {
+pub(crate) fn model(name: &Value) -> String {
     goldens().join("models").join(name.as_str().unwrap()).display().to_string()
 }
 
 /// The settings of a golden's step: its model, rows and optimizer, in one batch of `units` examples.
-pub fn settings(golden: &Value, data: &Path, units: usize) -> Vec<String> {
+pub(crate) fn settings(golden: &Value, data: &Path, units: usize) -> Vec<String> {
     let root = goldens();
     let lines: String = golden["rows"].as_array().unwrap().iter().map(|row| format!("{row}\n")).collect();
     std::fs::write(data, lines).unwrap();
@@ -76,7 +76,7 @@ pub fn settings(golden: &Value, data: &Path, units: usize) -> Vec<String> {
 
 /// Runs a golden's step whole and cut in several ways, and compares loss, gradient, metrics, weights, and the loss after the
 /// step. `compared` maps the name of a golden's metric to our name, if it is compared. Returns the folder of the whole run.
-pub fn check(
+pub(crate) fn check(
     command: &str,
     name: &str,
     golden: &Value,

@@ -26,7 +26,7 @@ fn run(args: &[String]) -> Option<(Option<i32>, String)> {
 }
 
 /// Runs the program in an address space of this many KiB.
-pub fn run_within(addresses: usize, args: &[String]) -> Option<(Option<i32>, String)> {
+pub(crate) fn run_within(addresses: usize, args: &[String]) -> Option<(Option<i32>, String)> {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("ulimit -v {addresses}; exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_trainer")]).args(args);
     command.current_dir(env!("CARGO_MANIFEST_DIR")).stdout(Stdio::null()).stderr(Stdio::piped());

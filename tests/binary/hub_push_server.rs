@@ -13,38 +13,38 @@ use sha1::{Digest, Sha1};
 use sha2::Sha256;
 
 /// The access token with write permission.
-pub const TOKEN: &str = "hf_of_the_push_test";
+pub(crate) const TOKEN: &str = "hf_of_the_push_test";
 
 /// A fault for the next `times` requests whose line contains `line`.
-pub struct Fault {
+pub(crate) struct Fault {
     pub line: &'static str,
     pub times: usize,
     pub kind: Trouble,
 }
 
 #[derive(Clone, Copy)]
-pub enum Trouble {
+pub(crate) enum Trouble {
     Status(u16),
     /// The connection ends after this many bytes of the body.
     CutAfter(usize),
 }
 
 #[derive(Clone, Default)]
-pub struct File {
+pub(crate) struct File {
     pub bytes: Vec<u8>,
     /// True if it was sent as a large file.
     pub large: bool,
 }
 
 #[derive(Clone, Default)]
-pub struct Repo {
+pub(crate) struct Repo {
     pub private: bool,
     /// The messages of the commits of each branch, and the files of the last.
     pub branches: BTreeMap<String, (Vec<String>, BTreeMap<String, File>)>,
 }
 
 #[derive(Default)]
-pub struct Store {
+pub(crate) struct Store {
     pub repos: BTreeMap<String, Repo>,
     pub objects: BTreeMap<String, Vec<u8>>,
     parts: BTreeMap<String, BTreeMap<usize, Vec<u8>>>,
@@ -55,7 +55,7 @@ pub struct Store {
     pub requests: Vec<(String, Option<String>)>,
 }
 
-pub struct HubServer {
+pub(crate) struct HubServer {
     pub address: String,
     store: Arc<Mutex<Store>>,
 }
@@ -74,7 +74,7 @@ struct Reply {
 }
 
 impl HubServer {
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let store: Arc<Mutex<Store>> = Arc::default();
@@ -88,21 +88,21 @@ impl HubServer {
         Self { address: format!("http://127.0.0.1:{port}"), store }
     }
 
-    pub fn store(&self) -> MutexGuard<'_, Store> {
+    pub(crate) fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap()
     }
 
-    pub fn fail(&self, line: &'static str, times: usize, kind: Trouble) {
+    pub(crate) fn fail(&self, line: &'static str, times: usize, kind: Trouble) {
         self.store().faults.push(Fault { line, times, kind });
     }
 
     /// The files of a branch, by name.
-    pub fn files(&self, repo: &str, branch: &str) -> BTreeMap<String, File> {
+    pub(crate) fn files(&self, repo: &str, branch: &str) -> BTreeMap<String, File> {
         self.store().repos[repo].branches[branch].1.clone()
     }
 
     /// The number of requests whose line contains a text.
-    pub fn requests_of(&self, line: &str) -> usize {
+    pub(crate) fn requests_of(&self, line: &str) -> usize {
         self.store().requests.iter().filter(|(request, _)| request.contains(line)).count()
     }
 }

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 /// Fault of one reply.
 #[derive(Clone, Copy, Debug)]
-pub enum Fault {
+pub(crate) enum Fault {
     Status(u16),
     /// The connection closes after this many bytes of the body.
     CutAfter(usize),
@@ -28,7 +28,7 @@ pub enum Fault {
 
 /// A request as it arrived.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub(crate) struct Request {
     pub at_cdn: bool,
     pub method: String,
     pub path: String,
@@ -53,16 +53,16 @@ struct State {
 }
 
 /// The server; its threads end with the process.
-pub struct HubServer {
+pub(crate) struct HubServer {
     pub endpoint: String,
     state: Arc<State>,
 }
 
 /// The access token for gated and private repositories.
-pub const TOKEN: &str = "hf_TokenOfTheTest123";
+pub(crate) const TOKEN: &str = "hf_TokenOfTheTest123";
 
 impl HubServer {
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let state = Arc::new(State::default());
         let listen = |at_cdn: bool| {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -82,7 +82,7 @@ impl HubServer {
 
     /// Adds a commit with these files as the newest of `main`, and returns it. `repo` is `models/org/name` or
     /// `datasets/org/name`.
-    pub fn put(&self, repo: &str, files: &[(&str, &[u8])]) -> String {
+    pub(crate) fn put(&self, repo: &str, files: &[(&str, &[u8])]) -> String {
         let files: Files = files.iter().map(|(path, content)| (path.to_string(), content.to_vec())).collect();
         let commit = hex(&Sha1::digest(format!("{repo} {:?}", files.iter().map(|(path, x)| (path, git(x))).collect::<Vec<_>>())));
         let mut repos = self.state.repos.lock().unwrap();
@@ -93,7 +93,7 @@ impl HubServer {
     }
 
     /// Adds a commit with the files of a folder.
-    pub fn put_folder(&self, repo: &str, folder: &Path, more: &[(&str, &[u8])]) -> String {
+    pub(crate) fn put_folder(&self, repo: &str, folder: &Path, more: &[(&str, &[u8])]) -> String {
         let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
         let read: Vec<(String, Vec<u8>)> =
             entries.map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), std::fs::read(&path).unwrap())).collect();
@@ -102,23 +102,23 @@ impl HubServer {
     }
 
     /// Gives a commit another name, such as a branch.
-    pub fn name(&self, repo: &str, branch: &str, commit: &str) {
+    pub(crate) fn name(&self, repo: &str, branch: &str, commit: &str) {
         let mut repos = self.state.repos.lock().unwrap();
         repos.get_mut(repo).unwrap().0.insert(branch.to_owned(), commit.to_owned());
     }
 
     /// Makes the next reply for a path that contains this text faulty.
-    pub fn fault(&self, path: &str, fault: Fault) {
+    pub(crate) fn fault(&self, path: &str, fault: Fault) {
         self.state.faults.lock().unwrap().push((path.to_owned(), fault));
     }
 
     /// Replaces the API's reply about a repository at its branch `main`.
-    pub fn replace(&self, repo: &str, answer: Value) {
+    pub(crate) fn replace(&self, repo: &str, answer: Value) {
         self.state.replaced.lock().unwrap().insert(repo.to_owned(), answer);
     }
 
     /// Takes the requests so far.
-    pub fn requests(&self) -> Vec<Request> {
+    pub(crate) fn requests(&self) -> Vec<Request> {
         std::mem::take(&mut *self.state.requests.lock().unwrap())
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::common::trainer;
 
 /// Each entry: (name of the mistake, arguments, parts of the message)
-pub const MISTAKES: &[(&str, &[&str], &[&str])] = &[
+pub(crate) const MISTAKES: &[(&str, &[&str], &[&str])] = &[
     ("wrong key", &["algorithm.adv_estimatr=rloo"], &["algorithm.adv_estimatr", "algorithm.adv_estimator"]),
     ("wrong type", &["actor_rollout_ref.rollout.n=many"], &["actor_rollout_ref.rollout.n", "many"]),
     (
@@ -80,7 +80,7 @@ pub const MISTAKES: &[(&str, &[&str], &[&str])] = &[
 ];
 
 /// The recipe of a mistake without another configuration.
-pub const TASK: [&str; 2] = ["--config", "arithmetic/first.yaml"];
+pub(crate) const TASK: [&str; 2] = ["--config", "arithmetic/first.yaml"];
 
 #[test]
 fn mistakes_are_named_and_cost_nothing() {

@@ -14,16 +14,16 @@ use serde_json::{Value, json};
 use super::common::copy;
 
 /// The token that opens each turn of the model: the last one of the chat template's generation prompt.
-pub const BEGIN: &str = "\n";
+pub(crate) const BEGIN: &str = "\n";
 
 /// The token that ends each turn.
-pub const END: &str = "<|im_end|>";
+pub(crate) const END: &str = "<|im_end|>";
 
 /// The score of a token that may not follow, before the last norm multiplies it: its probability is 0 in float32.
 const NEVER: f32 = -40.0;
 
 /// A call of the calculator in Hermes' form.
-pub fn call(expression: &str) -> String {
+pub(crate) fn call(expression: &str) -> String {
     format!(r#"<tool_call>{{"name": "calculator", "arguments": {{"expression": "{expression}"}}}}</tool_call>"#)
 }
 
@@ -31,7 +31,7 @@ pub fn call(expression: &str) -> String {
 ///
 /// `script` maps a token to the tokens that may follow, all with equal probability; [`END`] follows any other token. The script
 /// begins at [`BEGIN`]. A text without a token in the calculator's tokenizer becomes a new token.
-pub fn scripted(folder: &Path, script: &[(&str, &[&str])]) -> PathBuf {
+pub(crate) fn scripted(folder: &Path, script: &[(&str, &[&str])]) -> PathBuf {
     copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data/calculator/model"), folder);
     let ids = write_tokenizer(folder, script);
     // A multiple of the two heads, each with an even number of dimensions.

@@ -9,22 +9,22 @@ use crate::common::trainer;
 
 const MODEL: &str = "data/arithmetic/model";
 
-pub struct Server {
+pub(crate) struct Server {
     pub child: Child,
     pub address: String,
 }
 
 impl Server {
-    pub fn start(options: &[&str]) -> Self {
+    pub(crate) fn start(options: &[&str]) -> Self {
         Self::of(MODEL, options)
     }
 
-    pub fn of(model: &str, options: &[&str]) -> Self {
+    pub(crate) fn of(model: &str, options: &[&str]) -> Self {
         Self::started(model, options, Stdio::inherit())
     }
 
     /// Starts a server whose standard error goes to `log`.
-    pub fn started(model: &str, options: &[&str], log: Stdio) -> Self {
+    pub(crate) fn started(model: &str, options: &[&str], log: Stdio) -> Self {
         let command = [&["serve", "--model", model, "--port", "0"], options].concat();
         let mut child = trainer(&command).env("SERVE_TOKEN", "s3cret").stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut line = String::new();
@@ -33,14 +33,14 @@ impl Server {
         Self { child, address: address.to_owned() }
     }
 
-    pub fn ask(&self, path: &str, body: &Value, token: &str) -> (u16, String) {
+    pub(crate) fn ask(&self, path: &str, body: &Value, token: &str) -> (u16, String) {
         let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).proxy(None).build().into();
         let request = agent.post(format!("{}{path}", self.address)).header("authorization", token);
         let mut response = request.send(body.to_string()).unwrap();
         (response.status().as_u16(), response.body_mut().read_to_string().unwrap())
     }
 
-    pub fn json(&self, path: &str, body: &Value) -> Value {
+    pub(crate) fn json(&self, path: &str, body: &Value) -> Value {
         let (status, text) = self.ask(path, body, "Bearer s3cret");
         assert_eq!(status, 200, "{text}");
         serde_json::from_str(&text).unwrap()

@@ -21,19 +21,19 @@ use crate::common::{small_run, trainer};
 const MODEL: &str = "data/arithmetic/reward_model";
 
 /// A ready server; it is killed when this is dropped.
-pub struct Server {
+pub(crate) struct Server {
     child: Child,
     /// The address as host:port.
     pub address: String,
 }
 
 impl Server {
-    pub fn start(options: &[&str]) -> Self {
+    pub(crate) fn start(options: &[&str]) -> Self {
         Self::of(MODEL, options)
     }
 
     /// A server of the reward model in a folder.
-    pub fn of(model: &str, options: &[&str]) -> Self {
+    pub(crate) fn of(model: &str, options: &[&str]) -> Self {
         let mut child = trainer(&[&["serve-rm", "--model", model], options].concat())
             .env("REWARD_TOKEN", "s3cret")
             .stdout(Stdio::piped())
@@ -50,7 +50,7 @@ impl Server {
     }
 
     /// Sends a body, and returns the status and the JSON of the reply.
-    pub fn post(&self, body: &str, token: &str) -> (u16, Value) {
+    pub(crate) fn post(&self, body: &str, token: &str) -> (u16, Value) {
         let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).proxy(None).build().into();
         let request = agent.post(self.url()).header("authorization", token);
         let mut response = request.send(body).unwrap();
@@ -58,16 +58,16 @@ impl Server {
         (response.status().as_u16(), serde_json::from_str(&answer).expect(&answer))
     }
 
-    pub fn health(&self) -> Value {
+    pub(crate) fn health(&self) -> Value {
         let text = ureq::get(format!("http://{}/health", self.address)).call().unwrap().body_mut().read_to_string().unwrap();
         serde_json::from_str(&text).unwrap()
     }
 
-    pub fn ask_to_stop(&self, signal: &str) {
+    pub(crate) fn ask_to_stop(&self, signal: &str) {
         assert!(Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap().success());
     }
 
-    pub fn wait(mut self) -> ExitStatus {
+    pub(crate) fn wait(mut self) -> ExitStatus {
         self.child.wait().unwrap()
     }
 }

@@ -7,16 +7,16 @@ use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
 /// Dtype, shape and bytes of a tensor.
-pub type Tensor = (Dtype, Vec<usize>, Vec<u8>);
+pub(crate) type Tensor = (Dtype, Vec<usize>, Vec<u8>);
 
 /// Tensors by name, and the metadata of their file.
-pub struct TensorFile {
+pub(crate) struct TensorFile {
     pub tensors: BTreeMap<String, Tensor>,
     pub metadata: HashMap<String, String>,
 }
 
 impl TensorFile {
-    pub fn read(path: &Path) -> Self {
+    pub(crate) fn read(path: &Path) -> Self {
         let bytes = std::fs::read(path).unwrap();
         let (_, header) = SafeTensors::read_metadata(&bytes).unwrap();
         let tensor = |(name, view): (String, TensorView)| (name, (view.dtype(), view.shape().to_vec(), view.data().to_vec()));
@@ -24,7 +24,7 @@ impl TensorFile {
         Self { tensors, metadata: header.metadata().clone().unwrap_or_default() }
     }
 
-    pub fn write(&self, path: &Path) {
+    pub(crate) fn write(&self, path: &Path) {
         let views: Vec<(String, TensorView)> = self
             .tensors
             .iter()
@@ -34,12 +34,12 @@ impl TensorFile {
     }
 
     /// Sets an element of a float32 tensor.
-    pub fn set(&mut self, name: &str, at: usize, number: f32) {
+    pub(crate) fn set(&mut self, name: &str, at: usize, number: f32) {
         self.tensors.get_mut(name).unwrap().2[4 * at..4 * at + 4].copy_from_slice(&number.to_le_bytes());
     }
 
     /// The bytes of a tensor.
-    pub fn bytes(&self, name: &str) -> &[u8] {
+    pub(crate) fn bytes(&self, name: &str) -> &[u8] {
         &self.tensors[name].2
     }
 }

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 /// Maximum time in which a job must end after a signal or a failure.
-pub const SOON: Duration = Duration::from_secs(5);
+pub(crate) const SOON: Duration = Duration::from_secs(5);
 
 /// The launcher, and true if it is Open MPI's; `None` if it is not installed.
 static MPIRUN: LazyLock<Option<(String, bool)>> = LazyLock::new(|| {
@@ -18,7 +18,7 @@ static MPIRUN: LazyLock<Option<(String, bool)>> = LazyLock::new(|| {
 
 /// True if there is a launcher. Where `BURNISH_REQUIRE_MPI` is set, as `.ci/run` does, its absence fails the test.
 #[expect(clippy::print_stderr, reason = "a skipped test reports it")]
-pub fn has_mpi() -> bool {
+pub(crate) fn has_mpi() -> bool {
     if MPIRUN.is_none() {
         assert!(std::env::var_os("BURNISH_REQUIRE_MPI").is_none(), "BURNISH_REQUIRE_MPI is set, and there is no mpirun");
         eprintln!("there is no mpirun: no job of several processes is started");
@@ -27,16 +27,16 @@ pub fn has_mpi() -> bool {
 }
 
 /// The variable in which the launcher tells a process its rank.
-pub fn rank_variable() -> &'static str {
+pub(crate) fn rank_variable() -> &'static str {
     if is_open_mpi() { "OMPI_COMM_WORLD_RANK" } else { "PMI_RANK" }
 }
 
-pub fn is_open_mpi() -> bool {
+pub(crate) fn is_open_mpi() -> bool {
     MPIRUN.as_ref().is_some_and(|(_, is_open_mpi)| *is_open_mpi)
 }
 
 /// The launcher with programs, each with its number of ranks.
-pub fn job_of(programs: &[(usize, Command)]) -> Command {
+pub(crate) fn job_of(programs: &[(usize, Command)]) -> Command {
     let (mpirun, is_open_mpi) = MPIRUN.as_ref().expect("a launcher");
     let mut command = Command::new(mpirun);
     if *is_open_mpi {
@@ -61,12 +61,12 @@ pub fn job_of(programs: &[(usize, Command)]) -> Command {
 }
 
 /// Returns the launcher with a program on this many ranks.
-pub fn job(ranks: usize, program: Command) -> Command {
+pub(crate) fn job(ranks: usize, program: Command) -> Command {
     job_of(&[(ranks, program)])
 }
 
 /// A job that runs. It is ended when this is dropped.
-pub struct Running {
+pub(crate) struct Running {
     child: Option<Child>,
     /// Words in the command line of all its processes, and of no other test's.
     folder: PathBuf,
@@ -74,18 +74,18 @@ pub struct Running {
 
 impl Running {
     /// Starts a job; its processes are recognized by the folder of their run.
-    pub fn start(mut job: Command, folder: &Path) -> Self {
+    pub(crate) fn start(mut job: Command, folder: &Path) -> Self {
         let child = job.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the launcher starts");
         Self { child: Some(child), folder: folder.to_owned() }
     }
 
     /// Sends a signal to the launcher.
-    pub fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         signal(self.child.as_ref().expect("a job").id(), name);
     }
 
     /// The process of a rank.
-    pub fn rank(&self, rank: usize) -> u32 {
+    pub(crate) fn rank(&self, rank: usize) -> u32 {
         let own = format!("{}={rank}", rank_variable());
         let is_rank = |process: &u32| {
             let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
@@ -95,7 +95,7 @@ impl Running {
     }
 
     /// Waits until a file of the run exists and is not empty.
-    pub fn wait_for(&mut self, file: &str) {
+    pub(crate) fn wait_for(&mut self, file: &str) {
         let path = self.folder.join(file);
         let deadline = Instant::now() + Duration::from_secs(60);
         while fs::metadata(&path).map_or(0, |file| file.len()) == 0 {
@@ -109,7 +109,7 @@ impl Running {
     }
 
     /// Waits for the end, for `patience` at most, and returns the exit code and the messages. No process is left.
-    pub fn end(mut self, patience: Duration) -> (Option<i32>, String) {
+    pub(crate) fn end(mut self, patience: Duration) -> (Option<i32>, String) {
         let start = Instant::now();
         let child = self.child.as_mut().expect("a job");
         while child.try_wait().unwrap().is_none() && start.elapsed() < patience {
@@ -142,7 +142,7 @@ fn messages(output: &Output) -> String {
 }
 
 /// Sends a signal to a process, if it still runs.
-pub fn signal(process: u32, name: &str) {
+pub(crate) fn signal(process: u32, name: &str) {
     _ = Command::new("kill").args([format!("-{name}"), process.to_string()]).stderr(Stdio::null()).status().unwrap();
 }
 

@@ -35,7 +35,7 @@ fn tools() -> Vec<Value> {
     vec![json!({"type": "function", "function": {"name": "search", "parameters": parameters}})]
 }
 
-pub fn turns() -> Target {
+pub(crate) fn turns() -> Target {
     Target {
         name: "turns",
         seeds: || TEXTS.map(|text| text.as_bytes().to_vec()).to_vec(),

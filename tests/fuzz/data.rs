@@ -6,7 +6,7 @@ use burnish::data::rows::{EVERY_COLUMN, read_rows};
 
 use crate::{Target, files};
 
-pub fn parquet() -> Target {
+pub(crate) fn parquet() -> Target {
     Target {
         name: "parquet",
         seeds: || [files("tests/data/parquet", &[".parquet"]), files("data/arithmetic", &["test.parquet"])].concat(),
@@ -20,7 +20,7 @@ pub fn parquet() -> Target {
     }
 }
 
-pub fn json_lines() -> Target {
+pub(crate) fn json_lines() -> Target {
     Target {
         name: "json_lines",
         seeds: || [files("tests/data", &["source.jsonl"]), files("tests/data/rewards", &[".jsonl", ".json"])].concat(),
@@ -53,7 +53,7 @@ pub fn json_lines() -> Target {
 }
 
 /// The same bytes as CSV and as a compressed file.
-pub fn csv_and_gzip() -> Target {
+pub(crate) fn csv_and_gzip() -> Target {
     const GZIP: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\x02\x03\xabVJT\xb2R0\xac\xe5\x02\0\xfa\xa1G\\\x09\0\0\0";
     Target {
         name: "csv_and_gzip",

@@ -7,7 +7,7 @@ const LONGEST: usize = 1 << 20;
 
 /// A seed with edits, which shrink to fewer and smaller ones.
 #[derive(Clone, Debug)]
-pub struct Edits {
+pub(crate) struct Edits {
     seed: usize,
     edits: Vec<Edit>,
 }
@@ -90,7 +90,7 @@ const NUMBERS: &[&str] = &[
 ];
 
 /// Mostly few edits and few repetitions; sometimes thousands of copies.
-pub fn edits(seeds: usize, words: usize) -> impl Strategy<Value = Edits> {
+pub(crate) fn edits(seeds: usize, words: usize) -> impl Strategy<Value = Edits> {
     let times = || prop_oneof![8 => 1..4u16, 2 => 1..300u16, 1 => 1..30_000u16];
     let (at, word) = (any::<u16>, move || 0..words + NUMBERS.len());
     let edit = prop_oneof![
@@ -108,7 +108,7 @@ pub fn edits(seeds: usize, words: usize) -> impl Strategy<Value = Edits> {
 
 impl Edits {
     /// The input. The edits are made one after another.
-    pub fn apply(&self, seeds: &[Vec<u8>], words: &[&str]) -> Vec<u8> {
+    pub(crate) fn apply(&self, seeds: &[Vec<u8>], words: &[&str]) -> Vec<u8> {
         let mut text = seeds[self.seed].clone();
         for edit in &self.edits {
             edit.apply(&mut text, seeds, words);

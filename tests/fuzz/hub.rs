@@ -40,7 +40,7 @@ fn listing(files: &[(&str, usize)]) -> String {
     json!({"format_version": 1, "files": entries.collect::<serde_json::Map<_, _>>()}).to_string()
 }
 
-pub fn hub_listings() -> Target {
+pub(crate) fn hub_listings() -> Target {
     Target {
         name: "hub listings",
         seeds: || {
@@ -80,7 +80,7 @@ pub fn hub_listings() -> Target {
     }
 }
 
-pub fn hub_readmes() -> Target {
+pub(crate) fn hub_readmes() -> Target {
     Target {
         name: "hub readmes",
         seeds: || {
@@ -104,7 +104,7 @@ pub fn hub_readmes() -> Target {
     }
 }
 
-pub fn hub_indices() -> Target {
+pub(crate) fn hub_indices() -> Target {
     Target {
         name: "hub indices",
         seeds: || vec![br#"{"weight_map": {"a.weight": "model-1.safetensors", "b.weight": "model-2.safetensors"}}"#.to_vec()],

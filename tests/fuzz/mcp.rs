@@ -8,7 +8,7 @@ use burnish::agent::tools::mcp::{Events, incoming};
 use crate::Target;
 
 /// Streams of events, and the messages in them.
-pub fn streams_of_servers() -> Target {
+pub(crate) fn streams_of_servers() -> Target {
     Target {
         name: "streams_of_servers",
         seeds: || {
@@ -29,7 +29,7 @@ pub fn streams_of_servers() -> Target {
 }
 
 /// Files that list servers.
-pub fn lists_of_servers() -> Target {
+pub(crate) fn lists_of_servers() -> Target {
     Target {
         name: "lists_of_servers",
         seeds: || {

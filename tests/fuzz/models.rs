@@ -16,7 +16,7 @@ use crate::{Target, files};
 const JSON_WORDS: &[&str] =
     &["{", "}", "[", "]", ",", ":", "\"", "\\", "\\u0000", "\\ud800", "\"a\": ", "1", "-", ".", "e", "\u{feff}", "é"];
 
-pub fn config_json() -> Target {
+pub(crate) fn config_json() -> Target {
     Target {
         name: "config_json",
         seeds: || [files("tests/golden/models", &["config.json"]), files("data/arithmetic", &["config.json"])].concat(),
@@ -42,7 +42,7 @@ fn safetensors_file() -> Vec<u8> {
     [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &[0; 32]].concat()
 }
 
-pub fn safetensors() -> Target {
+pub(crate) fn safetensors() -> Target {
     Target {
         name: "safetensors",
         seeds: || vec![safetensors_file()],
@@ -70,7 +70,7 @@ pub fn safetensors() -> Target {
     }
 }
 
-pub fn tokenizer_json() -> Target {
+pub(crate) fn tokenizer_json() -> Target {
     Target {
         name: "tokenizer_json",
         seeds: || {
@@ -113,7 +113,7 @@ pub fn tokenizer_json() -> Target {
     }
 }
 
-pub fn chat_templates() -> Target {
+pub(crate) fn chat_templates() -> Target {
     Target {
         name: "chat_templates",
         seeds: || files("tests/golden/chat-templates", &[".jinja"]),
@@ -178,7 +178,7 @@ pub fn chat_templates() -> Target {
     }
 }
 
-pub fn manifests() -> Target {
+pub(crate) fn manifests() -> Target {
     Target {
         name: "manifests",
         seeds: || {

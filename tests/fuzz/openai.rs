@@ -5,7 +5,7 @@ use burnish::agent::endpoint::{ApiError, ChatRequest, TextRequest};
 use crate::{Target, files};
 
 /// Reads a body as both kinds of requests.
-pub fn openai_bodies() -> Target {
+pub(crate) fn openai_bodies() -> Target {
     Target {
         name: "openai_bodies",
         seeds: || {

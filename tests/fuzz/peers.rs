@@ -7,7 +7,7 @@ use burnish::convert::peers::{FileAccess, PeerSource, convert};
 use crate::{Target, files};
 
 /// A command, as words between spaces; as a file of options, too.
-pub fn peer_commands() -> Target {
+pub(crate) fn peer_commands() -> Target {
     Target {
         name: "peer_commands",
         seeds: || {
@@ -67,7 +67,7 @@ pub fn peer_commands() -> Target {
 }
 
 /// Python programs of TRL.
-pub fn peer_programs() -> Target {
+pub(crate) fn peer_programs() -> Target {
     Target {
         name: "peer_programs",
         seeds: || files("tests/data/peers/programs", &[".py"]),

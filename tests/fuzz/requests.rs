@@ -41,7 +41,7 @@ static SERVER: LazyLock<SocketAddr> = LazyLock::new(|| {
 });
 
 /// Requests: each gets whole replies, and the connection ends.
-pub fn requests() -> Target {
+pub(crate) fn requests() -> Target {
     Target {
         name: "requests",
         seeds: || {

@@ -27,7 +27,7 @@ const TEXTS: [&str; 8] = [
     "12,345.67 \\text{ cm}^2",
 ];
 
-pub fn scorers() -> Target {
+pub(crate) fn scorers() -> Target {
     Target {
         name: "scorers",
         seeds: || TEXTS.map(|text| text.as_bytes().to_vec()).to_vec(),
@@ -123,7 +123,7 @@ const JSON_WORDS: &[&str] = &[
     "é",
 ];
 
-pub fn remote_replies() -> Target {
+pub(crate) fn remote_replies() -> Target {
     Target {
         name: "remote_replies",
         seeds: || {
@@ -140,7 +140,7 @@ pub fn remote_replies() -> Target {
     }
 }
 
-pub fn sandbox_replies() -> Target {
+pub(crate) fn sandbox_replies() -> Target {
     Target {
         name: "sandbox_replies",
         seeds: || {
@@ -162,7 +162,7 @@ pub fn sandbox_replies() -> Target {
     }
 }
 
-pub fn request_bodies() -> Target {
+pub(crate) fn request_bodies() -> Target {
     Target {
         name: "request_bodies",
         seeds: || {

@@ -45,7 +45,7 @@ const YAML_WORDS: &[&str] = &[
     "é",
 ];
 
-pub fn yaml() -> Target {
+pub(crate) fn yaml() -> Target {
     Target {
         name: "yaml",
         seeds: || [files("recipes", &[".yaml"]), files("tests/data/hydra", &[".yaml"])].concat(),
@@ -61,7 +61,7 @@ pub fn yaml() -> Target {
     }
 }
 
-pub fn agent_lists() -> Target {
+pub(crate) fn agent_lists() -> Target {
     Target {
         name: "agent_lists",
         seeds: || files("tests/data/agents", &[".yaml"]),
@@ -85,7 +85,7 @@ fn node(text: &str) -> Node {
 
 const TREE: &str = "a: {b: 1, c: [1, 2, {d: x}], e: '${a.b}'}\nf: '${a.c[2].d} ${oc.env:HOME,none}'\ng: '${oc.select:a.z,5}'\n";
 
-pub fn overrides() -> Target {
+pub(crate) fn overrides() -> Target {
     Target {
         name: "overrides",
         seeds: || {
@@ -152,7 +152,7 @@ pub fn overrides() -> Target {
     }
 }
 
-pub fn interpolations() -> Target {
+pub(crate) fn interpolations() -> Target {
     Target {
         name: "interpolations",
         seeds: || {
@@ -224,7 +224,7 @@ const SCRIPTS: [&str; 3] = [
 ];
 
 /// Scripts that make long texts of short ones. The words are builtins with sizes from a thousand to more than a 64-bit number.
-pub fn growing_scripts() -> Target {
+pub(crate) fn growing_scripts() -> Target {
     Target {
         name: "growing_scripts",
         seeds: || {
@@ -291,7 +291,7 @@ pub fn growing_scripts() -> Target {
     }
 }
 
-pub fn verl_scripts() -> Target {
+pub(crate) fn verl_scripts() -> Target {
     Target {
         name: "verl_scripts",
         seeds: || {

@@ -9,19 +9,19 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Maximum time of one input. Builds of other people may run at the same time.
-pub const LONGEST: Duration = Duration::from_secs(60);
+pub(crate) const LONGEST: Duration = Duration::from_secs(60);
 
 /// Maximum memory of this process in bytes, with all its targets at once.
-pub const MAX_MEMORY: u64 = 6 << 30;
+pub(crate) const MAX_MEMORY: u64 = 6 << 30;
 
-pub struct Watch {
+pub(crate) struct Watch {
     path: PathBuf,
     file: Mutex<File>,
     since: Arc<Mutex<Instant>>,
 }
 
 impl Watch {
-    pub fn start(target: &'static str) -> Self {
+    pub(crate) fn start(target: &'static str) -> Self {
         let path = std::env::temp_dir().join(format!("burnish-fuzz-{target}-{}", std::process::id()));
         let since = Arc::new(Mutex::new(Instant::now()));
         let (own, alive) = (path.clone(), Arc::downgrade(&since));
@@ -46,7 +46,7 @@ impl Watch {
     }
 
     /// Records the next input.
-    pub fn input(&self, bytes: &[u8]) {
+    pub(crate) fn input(&self, bytes: &[u8]) {
         let mut file = self.file.lock().unwrap();
         file.rewind().unwrap();
         file.write_all(bytes).unwrap();

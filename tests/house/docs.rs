@@ -18,12 +18,12 @@ use burnish::reward::{FUNCTIONS, SCORERS};
 use burnish::tracking::TRACKERS;
 use regex::Regex;
 
-pub fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// Compares a generated page with its file, or writes it. Items of lists are wrapped.
-pub fn check(file: &str, page: &str) {
+pub(crate) fn check(file: &str, page: &str) {
     let page = page.lines().map(|line| line.strip_prefix("- ").map_or_else(|| format!("{line}\n"), item)).collect::<String>();
     let path = root().join(file);
     if std::env::var_os("BURNISH_BLESS").is_some() {
@@ -236,7 +236,7 @@ fn generated_pages_are_up_to_date() {
 }
 
 /// Adds the pages of a folder and of its subfolders.
-pub fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
+pub(crate) fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         match path.extension() {

@@ -5,7 +5,7 @@ mod crate_files;
 mod faces;
 mod scan;
 
-pub use crate_files::rust_files;
+pub(crate) use crate_files::rust_files;
 use crate_files::{CrateFiles, Use, circles};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ const RULES: &[(&str, &[&str])] =
     &[("job", &[]), ("trainer", &["job"]), ("pipelines", &["job"]), ("cli", &["job", "pipelines", "trainer"])];
 
 /// The `src` folders of all crates, the root package first, by the name of the crate.
-pub fn crates() -> Vec<(String, PathBuf)> {
+pub(crate) fn crates() -> Vec<(String, PathBuf)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folders = std::fs::read_dir(root.join("crates")).unwrap().map(|entry| entry.unwrap());
     let mut crates: Vec<(String, PathBuf)> =

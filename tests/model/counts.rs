@@ -20,7 +20,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 /// Counts of device operations.
 #[derive(Clone, Default)]
-pub struct Counts {
+pub(crate) struct Counts {
     /// Launches, keyed by the names of their kernels.
     kernels: BTreeMap<&'static str, i64>,
     /// Reads; the host waits for each.
@@ -47,17 +47,17 @@ fn now() -> Counts {
 
 impl Counts {
     /// Launches of kernels.
-    pub fn launches(&self) -> u64 {
+    pub(crate) fn launches(&self) -> u64 {
         self.kernels.values().sum::<i64>().max(0) as u64
     }
 
     /// Uploads without the uploads of launches; each upload allocates its memory.
-    pub fn uploads(&self) -> i64 {
+    pub(crate) fn uploads(&self) -> i64 {
         self.writes - self.arguments
     }
 
     /// Returns these counts minus those of a part of the work.
-    pub fn without(mut self, part: &Self) -> Self {
+    pub(crate) fn without(mut self, part: &Self) -> Self {
         part.kernels.iter().for_each(|(kernel, count)| *self.kernels.entry(kernel).or_default() -= count);
         self.kernels.retain(|_, count| *count != 0);
         Self {
@@ -72,7 +72,7 @@ impl Counts {
     }
 
     /// Prints a line of a table and, with BURNISH_KERNELS, the kernels.
-    pub fn print(&self, label: &str) {
+    pub(crate) fn print(&self, label: &str) {
         let (launches, uploads) = (self.launches(), self.uploads());
         println!(
             "{label:<60} | {launches:>5} launches | {:>2} reads | {uploads:>3} uploads | {:>4} allocations | {:>8} bytes",
@@ -177,7 +177,7 @@ fn settle(device: &Device) {
 }
 
 /// Counts the operations of `work`.
-pub fn count(device: &Device, work: impl FnOnce()) -> Counts {
+pub(crate) fn count(device: &Device, work: impl FnOnce()) -> Counts {
     settle(device);
     let before = now();
     work();
@@ -186,7 +186,7 @@ pub fn count(device: &Device, work: impl FnOnce()) -> Counts {
 }
 
 /// Counts until the returned value is dropped. CubeCL must not have been used before.
-pub fn watch() -> LaunchObservation {
+pub(crate) fn watch() -> LaunchObservation {
     let mut config = CubeClRuntimeConfig::default().override_from_env();
     config.memory.logger.level = MemoryLogLevel::Full;
     config.memory.logger.log = Some(Default::default());

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use burn::tensor::Device;
 
 /// The variable that names a device.
-pub const VARIABLE: &str = "BURNISH_TEST_DEVICE";
+pub(crate) const VARIABLE: &str = "BURNISH_TEST_DEVICE";
 
 static DEVICE: LazyLock<Device> = LazyLock::new(|| {
     let name = std::env::var(VARIABLE).ok().filter(|name| !matches!(name.as_str(), "" | "cpu"));
@@ -18,17 +18,17 @@ static DEVICE: LazyLock<Device> = LazyLock::new(|| {
 });
 
 /// The device that tests run on.
-pub fn device() -> Device {
+pub(crate) fn device() -> Device {
     DEVICE.clone()
 }
 
 /// True if tests run on the CPU.
-pub fn on_cpu() -> bool {
+pub(crate) fn on_cpu() -> bool {
     burnish::model::device::is_cpu(&DEVICE)
 }
 
 /// Returns the named device; without a device, prints that the test is skipped.
-pub fn named_device(test: &str) -> Option<Device> {
+pub(crate) fn named_device(test: &str) -> Option<Device> {
     if on_cpu() {
         println!("{VARIABLE} does not name a device: {test} is skipped");
     }
@@ -36,7 +36,7 @@ pub fn named_device(test: &str) -> Option<Device> {
 }
 
 /// Returns true on the CPU; on other devices prints why the test is only for the CPU.
-pub fn for_the_cpu(why: &str) -> bool {
+pub(crate) fn for_the_cpu(why: &str) -> bool {
     if !on_cpu() {
         println!("skipped on {}: {why}", std::env::var(VARIABLE).unwrap_or_default());
     }
@@ -44,19 +44,19 @@ pub fn for_the_cpu(why: &str) -> bool {
 }
 
 /// All cases on the CPU, and the first `few` on a GPU, which compiles and tunes kernels for each new shape.
-pub fn cases<T>(all: impl IntoIterator<Item = T>, few: usize) -> impl Iterator<Item = T> {
+pub(crate) fn cases<T>(all: impl IntoIterator<Item = T>, few: usize) -> impl Iterator<Item = T> {
     all.into_iter().take(if on_cpu() { usize::MAX } else { few })
 }
 
 /// Returns true if the values are equal though they were computed with different neighbouring rows. On the CPU, where rows do not
 /// depend on each other, this means bitwise; on a GPU, whose kernels depend on the number of rows, within 1e-5.
-pub fn is_same(got: &[f32], expected: &[f32]) -> bool {
+pub(crate) fn is_same(got: &[f32], expected: &[f32]) -> bool {
     let same = |a: f32, b: f32| if on_cpu() { a.to_bits() == b.to_bits() } else { (a - b).abs() <= 1e-5 * (1.0 + b.abs()) };
     got.len() == expected.len() && got.iter().zip(expected).all(|(a, b)| same(*a, *b))
 }
 
 /// Asserts [`is_same`].
 #[track_caller]
-pub fn assert_same(label: &str, got: &[f32], expected: &[f32]) {
+pub(crate) fn assert_same(label: &str, got: &[f32], expected: &[f32]) {
     assert!(is_same(got, expected), "{label}: {got:?}, not {expected:?}");
 }

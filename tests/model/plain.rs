@@ -5,18 +5,18 @@ use burn::tensor::{Distribution, activation};
 use burnish::model::ops::{Act, AttentionScoring, Packed};
 
 /// The CPU, which has f64 to compare with.
-pub fn device() -> Device {
+pub(crate) fn device() -> Device {
     Device::flex().autodiff()
 }
 
-pub fn rnd<const D: usize>(shape: [usize; D], device: &Device) -> Tensor<D> {
+pub(crate) fn rnd<const D: usize>(shape: [usize; D], device: &Device) -> Tensor<D> {
     Tensor::random(shape, Distribution::Normal(0.0, 2.0), device)
 }
 
-pub const ACTS: [Act; 4] = [Act::Silu, Act::Gelu, Act::GeluTanh, Act::Relu];
+pub(crate) const ACTS: [Act; 4] = [Act::Silu, Act::Gelu, Act::GeluTanh, Act::Relu];
 
 /// The definition of an activation, in ordinary operations.
-pub fn plain_act(x: Tensor<2>, act: Act) -> Tensor<2> {
+pub(crate) fn plain_act(x: Tensor<2>, act: Act) -> Tensor<2> {
     match act {
         Act::Silu => activation::silu(x),
         Act::Gelu => x.clone() * ((x * 0.5f64.sqrt()).erf() + 1.0) * 0.5,
@@ -29,7 +29,7 @@ pub fn plain_act(x: Tensor<2>, act: Act) -> Tensor<2> {
 }
 
 /// The attention of each segment by itself, with its keys repeated for each head and an explicit mask.
-pub fn plain_attention([q, k, v]: [Tensor<3>; 3], packed: &Packed, s: AttentionScoring) -> Tensor<3> {
+pub(crate) fn plain_attention([q, k, v]: [Tensor<3>; 3], packed: &Packed, s: AttentionScoring) -> Tensor<3> {
     let group = q.dims()[1] / k.dims()[1];
     let parts = packed.segments().filter(|x| !x.rows.is_empty()).map(|x| {
         let keys = |t: &Tensor<3>| {

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::device::{assert_same, device};
 
-pub fn goldens() -> PathBuf {
+pub(crate) fn goldens() -> PathBuf {
     std::env::var_os("BURNISH_GOLDENS").map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden"), PathBuf::from)
 }
 
@@ -45,7 +45,7 @@ fn ids(v: &Value) -> Vec<u32> {
     v.as_array().unwrap().iter().map(|x| x.as_u64().unwrap() as u32).collect()
 }
 
-pub fn sequences(golden: &Value) -> Vec<Vec<u32>> {
+pub(crate) fn sequences(golden: &Value) -> Vec<Vec<u32>> {
     golden["seqs"].as_array().unwrap().iter().map(ids).collect()
 }
 
@@ -113,7 +113,7 @@ fn torch(numbers: &serde_json::Map<String, Value>, name: &str) -> f64 {
 }
 
 /// The mean negative log-likelihood of all predicted tokens, with its gradients.
-pub fn supervised(model: &CausalLm, seqs: &[Vec<u32>], gradients: &mut Gradients) -> f64 {
+pub(crate) fn supervised(model: &CausalLm, seqs: &[Vec<u32>], gradients: &mut Gradients) -> f64 {
     let batch: Vec<Sequence> = seqs.iter().map(|s| Sequence::new(&s[..1], &s[1..])).collect();
     let count: usize = batch.iter().map(|s| s.response.len()).sum();
     let mut loss = 0.0;

@@ -42,14 +42,14 @@ pub fn completion(conversation: &dyn Conversation) -> &[Value] {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(crate) mod tests {
     use serde_json::json;
 
     use super::*;
     use crate::reward_error::RewardFailure;
 
     /// A conversation with one call of a tool.
-    pub struct TestConversation {
+    pub(crate) struct TestConversation {
         pub messages: Vec<Value>,
         pub prompt_len: usize,
         pub extra: Map<String, Value>,
@@ -58,7 +58,7 @@ pub mod tests {
     }
 
     impl TestConversation {
-        pub fn new(verdict: Option<Result<f64, String>>) -> Self {
+        pub(crate) fn new(verdict: Option<Result<f64, String>>) -> Self {
             let messages = [("user", "2*3"), ("assistant", "call"), ("tool", "6"), ("assistant", "It is 6.")];
             let messages = messages.iter().map(|(role, content)| json!({"role": role, "content": content})).collect();
             Self { messages, prompt_len: 1, extra: Map::from_iter([("seen".to_owned(), json!(["6"]))]), verdict }

@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::score::Score;
 use super::score_input::{ScoreInput, Scorer, truth_is_text};
 
-pub const SCORER: Scorer = Scorer {
+pub(crate) const SCORER: Scorer = Scorer {
     name: "last_word",
     doc: "1 if the last word of the response equals the ground truth, else 0; abstains where that is null",
     data_sources: &["example/words"],

@@ -15,14 +15,14 @@ const IDLE: Duration = Duration::from_millis(500);
 
 /// An event of a sequence.
 #[derive(Clone, Debug)]
-pub enum SequenceEvent {
+pub(crate) enum SequenceEvent {
     /// A sampled token; only for streaming clients.
     Token(u32),
     End(Response),
 }
 
 /// A sequence to sample.
-pub struct SequenceRequest {
+pub(crate) struct SequenceRequest {
     pub ids: Arc<[u32]>,
     pub sampling: Sampling,
     pub stream: Stream,
@@ -30,14 +30,14 @@ pub struct SequenceRequest {
 }
 
 /// The sequences of a request, and their events with the index of each sequence. Dropping the ticket ends the sequences.
-pub struct Ticket {
+pub(crate) struct Ticket {
     events: UnboundedReceiver<(usize, SequenceEvent)>,
     left: Arc<AtomicBool>,
 }
 
 impl Ticket {
     /// Returns the next event; `None` if the engine stopped or every sequence has ended.
-    pub async fn next(&mut self) -> Option<(usize, SequenceEvent)> {
+    pub(crate) async fn next(&mut self) -> Option<(usize, SequenceEvent)> {
         self.events.recv().await
     }
 }
@@ -68,7 +68,7 @@ struct State {
 }
 
 /// The connection of requests and engine.
-pub struct RequestHub {
+pub(crate) struct RequestHub {
     state: Mutex<State>,
     news: Condvar,
     /// The maximum number of sequences that wait or are sampled.
@@ -78,7 +78,7 @@ pub struct RequestHub {
 }
 
 impl RequestHub {
-    pub fn new(max: usize, max_kept: usize) -> Self {
+    pub(crate) fn new(max: usize, max_kept: usize) -> Self {
         Self { state: Mutex::default(), news: Condvar::new(), max, max_kept }
     }
 
@@ -86,7 +86,7 @@ impl RequestHub {
     /// kept, so that the next request of that conversation reuses its keys and values.
     ///
     /// Returns `None` if too many sequences wait or the engine stopped.
-    pub fn submit(&self, sequences: Vec<SequenceRequest>, streams: bool, conversation: Option<&str>) -> Option<Ticket> {
+    pub(crate) fn submit(&self, sequences: Vec<SequenceRequest>, streams: bool, conversation: Option<&str>) -> Option<Ticket> {
         let mut guard = self.lock();
         let state = &mut *guard;
         if state.closed || state.clients.len().saturating_add(sequences.len()) > self.max {
@@ -114,17 +114,17 @@ impl RequestHub {
     }
 
     /// Returns the number of sequences that wait or are sampled.
-    pub fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.lock().clients.len()
     }
 
     /// Returns true if the engine has stopped.
-    pub fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.lock().closed
     }
 
     /// Reports a new token of a sequence.
-    pub fn token(&self, sequence: usize, token: u32) {
+    pub(crate) fn token(&self, sequence: usize, token: u32) {
         let state = self.lock();
         if let Some(client) = state.clients.get(&sequence).filter(|client| client.streams) {
             // A client that has left is ignored.
@@ -133,7 +133,7 @@ impl RequestHub {
     }
 
     /// Refuses further requests, and drops the waiting ones.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
         state.clients.clear();

@@ -23,7 +23,7 @@ const HEALTH: &str = "/health";
 const PAGE: &str = "/";
 
 /// The constants of a server.
-pub struct Facts {
+pub(crate) struct Facts {
     pub model: EndpointModel,
     /// The seed of requests without one.
     pub seed: u64,
@@ -31,7 +31,7 @@ pub struct Facts {
 }
 
 /// The state that all requests share.
-pub struct ServeState {
+pub(crate) struct ServeState {
     pub(crate) facts: Facts,
     pub(crate) hub: Arc<RequestHub>,
     pub(super) counts: Arc<RequestCounts>,
@@ -90,7 +90,7 @@ impl Handler for ServeState {
 impl ServeState {
     /// `max_tokens`: the number of tokens of conversations that are kept. `tokenizing` and `written`: the numbers of requests that
     /// are tokenized, and of conversations that are written, at the same time.
-    pub fn new(facts: Facts, hub: Arc<RequestHub>, max_tokens: usize, (tokenizing, written): (usize, usize)) -> Self {
+    pub(crate) fn new(facts: Facts, hub: Arc<RequestHub>, max_tokens: usize, (tokenizing, written): (usize, usize)) -> Self {
         Self {
             facts,
             hub,

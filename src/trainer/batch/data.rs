@@ -248,7 +248,7 @@ impl IndexMut<Column> for Batch {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(crate) mod tests {
     use std::path::Path;
 
     use serde_json::{Map, Value, json};
@@ -279,7 +279,7 @@ pub mod tests {
     }
 
     /// A conversation of two turns with a tool between them; `sampled` marks the sampled tokens.
-    pub fn episode(sampled: &[bool]) -> Episode {
+    pub(crate) fn episode(sampled: &[bool]) -> Episode {
         let count = sampled.len();
         let of_sampled = |number: f32| sampled.iter().map(|&sampled| if sampled { number } else { 0.0 }).collect();
         Episode {
@@ -309,7 +309,7 @@ pub mod tests {
     }
 
     /// Conversations with these masks, all to one prompt, each with the score 0.
-    pub fn conversations(episodes: Vec<Episode>) -> Batch {
+    pub(crate) fn conversations(episodes: Vec<Episode>) -> Batch {
         let prompts = two_responses().prompts;
         let count = episodes.len();
         let scores = vec![ResponseScore { score: Some(0.0), ..Default::default() }; count];

@@ -9,4 +9,4 @@ pub(super) mod turn_rewards;
 
 pub(super) use data::Batch;
 #[cfg(test)]
-pub use data::tests;
+pub(super) use data::tests;

@@ -16,39 +16,39 @@ use serde_json::{Value, json};
 const TIME: Duration = Duration::from_secs(20);
 
 /// A file of the user, in a folder that is removed when this is dropped.
-pub struct File(tempfile::TempDir);
+pub(super) struct File(tempfile::TempDir);
 
 impl File {
-    pub fn new(code: &str) -> Self {
+    pub(super) fn new(code: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("my_agent.py"), code).unwrap();
         Self(folder)
     }
 
-    pub fn path(&self) -> String {
+    pub(super) fn path(&self) -> String {
         self.0.path().join("my_agent.py").to_str().unwrap().to_owned()
     }
 
     /// All functions of the file as tools.
-    pub fn functions(&self) -> Setup {
+    pub(super) fn functions(&self) -> Setup {
         Setup { functions: vec![Functions { path: self.path(), names: vec![] }], ..Setup::default() }
     }
 }
 
-pub fn host(setup: &Setup) -> Host {
+pub(super) fn host(setup: &Setup) -> Host {
     Host::start(setup, SessionOptions::default()).unwrap()
 }
 
-pub fn call(name: &str, arguments: &str) -> ValidCall {
+pub(super) fn call(name: &str, arguments: &str) -> ValidCall {
     let written = ToolCall { id: None, name: name.to_owned(), arguments: arguments.to_owned() };
     ValidCall { written, arguments: serde_json::from_str(arguments).unwrap() }
 }
 
-pub fn seen(messages: &[Value]) -> ConversationView<'_> {
+pub(super) fn seen(messages: &[Value]) -> ConversationView<'_> {
     ConversationView { messages, prompt: &[1, 2], response: &[3], sampled: &[true], ..ConversationView::EMPTY }
 }
 
-pub fn tools(host: &Host, row: RowTools, timeout: Duration) -> PythonTools {
+pub(super) fn tools(host: &Host, row: RowTools, timeout: Duration) -> PythonTools {
     PythonTools::new(host.session(), host.offers(), None, row, timeout)
 }
 

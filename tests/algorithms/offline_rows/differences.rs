@@ -1,7 +1,7 @@
 //! Rows whose tokens differ from TRL, OpenRLHF or verl, each with its reason. All other rows are equal.
 
 /// An intended difference.
-pub enum Difference {
+pub(super) enum Difference {
     /// A token spans the seam of prompt and response, and TRL trains on the end of the prompt. Here the prompt keeps the ids that
     /// generation gives it, and the response is tokenized by itself: the text is the same.
     Seam,
@@ -21,15 +21,15 @@ pub enum Difference {
 
 /// The differing cases.
 #[derive(Default)]
-pub struct Seen(Vec<(Difference, String)>);
+pub(super) struct Seen(Vec<(Difference, String)>);
 
 impl Seen {
-    pub fn note(&mut self, difference: Difference, of: &str) {
+    pub(super) fn note(&mut self, difference: Difference, of: &str) {
         self.0.push((difference, of.to_owned()));
     }
 
     /// Fails unless at least this many rows are equal for each row that differs.
-    pub fn are_few(&self, equal: usize) {
+    pub(super) fn are_few(&self, equal: usize) {
         let named: Vec<&str> = self.0.iter().map(|(_, of)| of.as_str()).collect();
         assert!(equal >= named.len(), "{equal} equal, and {}", named.join(", "));
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::differences::{Difference, Seen};
 use super::setting::{Setting, chat, cut, file, ids, mask};
 
-pub fn columns(row: &Value) -> PairColumns {
+pub(super) fn columns(row: &Value) -> PairColumns {
     PairColumns {
         prompt_key: row.get("prompt").map(|_| "prompt".to_owned()),
         chosen_key: "chosen".into(),

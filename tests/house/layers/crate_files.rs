@@ -9,7 +9,7 @@ type Module = Vec<String>;
 
 /// One use of one file by another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Use {
+pub(super) struct Use {
     pub from: String,
     /// The file that defines the used item.
     pub to: String,
@@ -18,13 +18,13 @@ pub struct Use {
 }
 
 /// All files, read.
-pub struct CrateFiles {
+pub(super) struct CrateFiles {
     /// The file of each module, relative to `src/`, and its scan.
     files: BTreeMap<Module, (String, Scan)>,
 }
 
 /// Every Rust file below a folder.
-pub fn rust_files(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn rust_files(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -40,7 +40,7 @@ pub fn rust_files(folder: &Path) -> Vec<PathBuf> {
 
 impl CrateFiles {
     /// Reads the files of a library; its program, `main.rs`, is another crate.
-    pub fn read(src: &Path) -> Self {
+    pub(super) fn read(src: &Path) -> Self {
         let names = rust_files(src).into_iter().map(|path| path.strip_prefix(src).unwrap().to_str().unwrap().to_owned());
         let texts = names.filter(|name| name != "main.rs").map(|name| {
             let text = std::fs::read_to_string(src.join(&name)).unwrap();
@@ -50,7 +50,7 @@ impl CrateFiles {
     }
 
     /// Reads files given as (name, text).
-    pub fn new(texts: impl IntoIterator<Item = (String, String)>) -> Self {
+    pub(super) fn new(texts: impl IntoIterator<Item = (String, String)>) -> Self {
         let module = |name: &str| -> Module {
             let parts = name.trim_end_matches(".rs").split('/').map(str::to_owned);
             let mut parts: Module = parts.collect();
@@ -63,7 +63,7 @@ impl CrateFiles {
     }
 
     /// Every use of one file by another, once.
-    pub fn uses(&self) -> BTreeSet<Use> {
+    pub(super) fn uses(&self) -> BTreeSet<Use> {
         let mut uses = BTreeSet::new();
         for (module, (name, scan)) in &self.files {
             for named in &scan.named {
@@ -168,7 +168,7 @@ impl CrateFiles {
 }
 
 /// The circles of a graph: each is a set of nodes that all reach each other.
-pub fn circles(arrows: &BTreeSet<(String, String)>) -> Vec<BTreeSet<String>> {
+pub(super) fn circles(arrows: &BTreeSet<(String, String)>) -> Vec<BTreeSet<String>> {
     let reach = |start: &String| {
         let mut reached = BTreeSet::new();
         let mut next = vec![start];

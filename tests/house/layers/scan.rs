@@ -1,11 +1,11 @@
 //! The items that a file of the crate declares and the paths that it names, read from its tokens.
 
 /// A token: a word, `::`, or one other character.
-pub type Token = String;
+pub(super) type Token = String;
 
 /// One binding of a `use`, or one path in code.
 #[derive(Debug, Clone)]
-pub struct Named {
+pub(super) struct Named {
     /// The module of the path: the names of inline modules below the file's own.
     pub within: Vec<String>,
     /// The path as written, `crate`, `super` and `self` included.
@@ -18,7 +18,7 @@ pub struct Named {
 
 /// One definition.
 #[derive(Debug)]
-pub struct Definition {
+pub(super) struct Definition {
     /// The names of inline modules around it.
     pub within: Vec<String>,
     /// The keyword: `struct`, `fn`, `impl` and so on.
@@ -29,7 +29,7 @@ pub struct Definition {
 
 /// Declarations and paths of one file.
 #[derive(Debug, Default)]
-pub struct Scan {
+pub(super) struct Scan {
     /// Declared modules, each with the inline modules around it: modules with their own files, and inline ones.
     pub modules: Vec<(Vec<String>, String)>,
     /// Everything that is defined at the top of a module.
@@ -39,7 +39,7 @@ pub struct Scan {
 }
 
 /// The tokens of a text, without comments, strings, characters and lifetimes.
-pub fn tokens(text: &str) -> Vec<Token> {
+pub(super) fn tokens(text: &str) -> Vec<Token> {
     let chars: Vec<char> = text.chars().collect();
     let at = |i: usize| chars.get(i).copied().unwrap_or('\0');
     let in_word = |c: char| c.is_alphanumeric() || c == '_';
@@ -124,7 +124,7 @@ enum Brace {
 }
 
 /// Reads the text of one file.
-pub fn scan(text: &str) -> Scan {
+pub(super) fn scan(text: &str) -> Scan {
     let tokens = tokens(text);
     let token = |i: usize| tokens.get(i).map_or("", String::as_str);
     let is_word = |i: usize| token(i).starts_with(|c: char| c.is_alphabetic() || c == '_');

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 /// The part of a file that a text comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(super) enum Kind {
     /// `///` or `//!`.
     Doc,
     Comment,
@@ -17,7 +17,7 @@ pub enum Kind {
 
 /// A text without its quotations: every part in backticks is `x`.
 #[derive(Debug)]
-pub struct Text {
+pub(super) struct Text {
     pub line: usize,
     pub kind: Kind,
     pub words: String,
@@ -28,13 +28,13 @@ static QUOTATION: LazyLock<Regex> = LazyLock::new(|| Regex::new("`[^`]*`").unwra
 static CONTINUED: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\\\n\s*").unwrap());
 
 impl Text {
-    pub fn new(line: usize, kind: Kind, text: &str) -> Self {
+    pub(super) fn new(line: usize, kind: Kind, text: &str) -> Self {
         Self { line, kind, words: QUOTATION.replace_all(text, "`x`").into_owned() }
     }
 }
 
 /// Returns the texts of a file by its ending, or `None` if the file holds other things.
-pub fn of_file(name: &Path, path: &Path) -> Option<Vec<Text>> {
+pub(super) fn of_file(name: &Path, path: &Path) -> Option<Vec<Text>> {
     let ending = name.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
     let read = || std::fs::read_to_string(path).unwrap();
     let lines = match ending {

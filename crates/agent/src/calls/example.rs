@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::blocks::{Blocks, json_calls};
 use super::format::{CallFormat, ParsedTurn};
 
-pub static CALL_TAG: CallFormat = CallFormat {
+pub(super) static CALL_TAG: CallFormat = CallFormat {
     name: "call_tag",
     aliases: &["example-1b"],
     doc: "Example-1B: `<call>{\"name\": …, \"arguments\": {…}}</call>`, after any text.",

@@ -23,7 +23,7 @@ pub(super) struct StreamText {
 impl StreamText {
     /// Takes a token, and returns the text that is now final; the tokens before must not have completed a stop text. `specials`
     /// is true if special tokens are shown.
-    pub fn push(&mut self, tokenizer: &Tokenizer, stops: &[String], specials: bool, id: u32) -> String {
+    pub(super) fn push(&mut self, tokenizer: &Tokenizer, stops: &[String], specials: bool, id: u32) -> String {
         if !specials && tokenizer.is_special(id) {
             return String::new();
         }
@@ -33,7 +33,7 @@ impl StreamText {
     }
 
     /// Returns the rest of the text: held-back text and incomplete characters.
-    pub fn finish(&mut self, tokenizer: &Tokenizer, specials: bool) -> String {
+    pub(super) fn finish(&mut self, tokenizer: &Tokenizer, specials: bool) -> String {
         let new = self.decode(tokenizer, specials, true);
         self.take_in(new);
         std::mem::take(&mut self.held)

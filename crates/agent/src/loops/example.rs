@@ -12,14 +12,14 @@ use super::episode_record::EpisodeRecord;
 use crate::tokens::Appended;
 use crate::{EndReason, Episode};
 
-pub struct SecondTry {
+pub(super) struct SecondTry {
     record: EpisodeRecord,
     codec: Arc<dyn Codec>,
     turns: usize,
 }
 
 impl SecondTry {
-    pub fn new(record: EpisodeRecord, codec: Arc<dyn Codec>) -> Self {
+    pub(super) fn new(record: EpisodeRecord, codec: Arc<dyn Codec>) -> Self {
         Self { record, codec, turns: 0 }
     }
 }

@@ -24,7 +24,7 @@ pub enum OptionTreatment {
 pub type TreatmentRow = (&'static str, &'static str, OptionTreatment);
 
 /// Reads a program.
-pub type ReadProgramFn = fn(&ProgramText) -> Result<Option<ReadProgram>, Problem>;
+pub(super) type ReadProgramFn = fn(&ProgramText) -> Result<Option<ReadProgram>, Problem>;
 
 /// Another library.
 pub struct Peer {

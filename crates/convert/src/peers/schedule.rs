@@ -5,7 +5,7 @@ use super::value::{float, int, text};
 use burnish_hydra::{Value, inline};
 
 /// A schedule of transformers.
-pub struct PeerSchedule {
+pub(crate) struct PeerSchedule {
     theirs: &'static str,
     /// Our value of `lr_scheduler_type`.
     pub ours: &'static str,
@@ -104,7 +104,7 @@ pub fn names() -> String {
 
 impl PeerSchedule {
     /// Sets the schedule of an optimizer; `from` is the option with its name.
-    pub fn set(&self, draft: &mut Draft, section: &str, from: &str) {
+    pub(crate) fn set(&self, draft: &mut Draft, section: &str, from: &str) {
         draft.set(&format!("{section}.lr_scheduler_type"), text(self.ours), from);
         for (name, value) in self.sets {
             draft.set(&format!("{section}.{name}"), value.value(), from);

@@ -14,7 +14,7 @@ use crate::group::{Group, LOST};
 use burnish_util::terminal;
 
 /// The processes that MPI started, seen from one of them.
-pub struct Mpi {
+pub(crate) struct Mpi {
     world: World,
     /// The thread that initialised MPI, which makes all calls.
     thread: ThreadId,
@@ -27,7 +27,7 @@ impl Mpi {
     ///
     /// # Errors
     /// If MPI is already initialised, or does not support threads.
-    pub fn init() -> Result<Self> {
+    pub(crate) fn init() -> Result<Self> {
         let world = World::open()?;
         let others = OtherRanks::new(&world);
         Ok(Self { world, thread: thread::current().id(), others: Mutex::new(Some(others)) })

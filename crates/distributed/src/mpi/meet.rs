@@ -156,7 +156,7 @@ impl OtherRanks {
 
 /// Returns how much longer than the patience a rank waits. Rank 0 knows most, so it reports first. Then the other ranks follow in
 /// their order, and the first living one ends the job.
-pub fn turn(rank: usize) -> Duration {
+pub(super) fn turn(rank: usize) -> Duration {
     Duration::from_secs(if rank == 0 { 0 } else { 5 + (rank as u64 - 1).min(30) })
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A message between rank 0 and another rank.
 #[derive(Serialize, Deserialize)]
-pub enum RankMessage {
+pub(super) enum RankMessage {
     /// The sender is working and will arrive.
     Beat,
     /// A rank has reached a call.
@@ -17,7 +17,7 @@ pub enum RankMessage {
 
 /// The call that a rank has reached.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ReachedCall {
+pub(super) struct ReachedCall {
     /// Number of calls that this rank made before.
     pub number: u64,
     pub call: Call,
@@ -25,7 +25,7 @@ pub struct ReachedCall {
 
 /// A call with its parameters, which must be the same on all ranks, except for the parameters of the end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Call {
+pub(super) enum Call {
     Exchange,
     AllGather { bytes: u64 },
     Broadcast { bytes: u64, root: usize },
@@ -40,7 +40,7 @@ impl ReachedCall {
     }
 
     /// Returns the exit code and the message of a rank that ends because it has failed.
-    pub fn failure(&self) -> Option<(u8, &str)> {
+    pub(super) fn failure(&self) -> Option<(u8, &str)> {
         match &self.call {
             Call::End { code, message } if *code != 0 => Some((*code, message)),
             _ => None,

@@ -12,4 +12,4 @@ mod others;
 mod waiting;
 mod world;
 
-pub use engine::Mpi;
+pub(crate) use engine::Mpi;

@@ -11,7 +11,7 @@ use crate::wire::{decoded, encoded};
 const BEAT: Duration = Duration::from_secs(10);
 
 /// A rank's knowledge of the other ranks: rank 0 knows all ranks, and every other rank knows rank 0.
-pub struct OtherRanks {
+pub(super) struct OtherRanks {
     pub clock: WaitClock,
     /// Time to wait for a silent rank.
     pub patience: Duration,
@@ -27,7 +27,7 @@ pub struct OtherRanks {
 
 /// Knowledge of one rank.
 #[derive(Clone, Default)]
-pub struct RankHealth {
+pub(super) struct RankHealth {
     /// Time of its last message, by the clock of waiting.
     last_heard: Duration,
     /// Call that it waits in, and the time it arrived there.
@@ -37,7 +37,7 @@ pub struct RankHealth {
 }
 
 impl OtherRanks {
-    pub fn new(world: &World) -> Self {
+    pub(super) fn new(world: &World) -> Self {
         Self {
             clock: WaitClock::new(),
             patience: Duration::from_secs(600),
@@ -50,7 +50,7 @@ impl OtherRanks {
     }
 
     /// Returns the ranks that this rank knows, without itself.
-    pub fn peers(&self, world: &World) -> impl Iterator<Item = (usize, &RankHealth)> {
+    pub(super) fn peers(&self, world: &World) -> impl Iterator<Item = (usize, &RankHealth)> {
         let own = world.rank;
         self.known.iter().enumerate().filter(move |(rank, _)| *rank != own)
     }
@@ -61,7 +61,7 @@ impl OtherRanks {
     }
 
     /// Sends a message to a rank.
-    pub fn tell(&mut self, world: &World, to: usize, message: &RankMessage) {
+    pub(super) fn tell(&mut self, world: &World, to: usize, message: &RankMessage) {
         self.posted.push((to, world.post(to, encoded(message))));
     }
 
@@ -72,7 +72,7 @@ impl OtherRanks {
     }
 
     /// Reads the messages that have arrived.
-    pub fn hear(&mut self, world: &World) {
+    pub(super) fn hear(&mut self, world: &World) {
         let Self { clock, patience, .. } = self;
         let start = clock.look();
         let mut wait = |from: usize| {
@@ -97,7 +97,7 @@ impl OtherRanks {
     }
 
     /// Tells the ranks that may wait for this rank that it is working, unless it just did, and reads their messages.
-    pub fn beat(&mut self, world: &World) {
+    pub(super) fn beat(&mut self, world: &World) {
         if self.beaten.elapsed() < BEAT.min(self.patience / 4) {
             return;
         }

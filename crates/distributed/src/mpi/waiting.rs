@@ -5,18 +5,18 @@ use std::time::{Duration, Instant};
 
 /// A clock that runs only while this rank reads it. So time in which the process was stopped or the machine asleep does not count
 /// against the other ranks.
-pub struct WaitClock {
+pub(super) struct WaitClock {
     waited: Duration,
     looked: Instant,
 }
 
 impl WaitClock {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { waited: Duration::ZERO, looked: Instant::now() }
     }
 
     /// Returns the time waited so far, by all waits together.
-    pub fn look(&mut self) -> Duration {
+    pub(super) fn look(&mut self) -> Duration {
         let now = Instant::now();
         self.waited += (now - self.looked).min(Duration::from_millis(100));
         self.looked = now;
@@ -24,7 +24,7 @@ impl WaitClock {
     }
 
     /// Returns the time of the last reading.
-    pub fn last(&self) -> Duration {
+    pub(super) fn last(&self) -> Duration {
         self.waited
     }
 }
@@ -40,7 +40,7 @@ pub(crate) enum WaitFor {
 
 impl WaitFor {
     /// Sleeps until the next poll; longer waits poll less often.
-    pub fn pause(self, waited: Duration) {
+    pub(super) fn pause(self, waited: Duration) {
         let (awake, dozing) = match self {
             Self::Others => (Duration::from_micros(200), Duration::from_millis(20)),
             Self::Data => (Duration::from_millis(200), Duration::MAX),

@@ -48,7 +48,7 @@ impl World {
     ///
     /// # Errors
     /// If MPI is already initialised, or was built without thread support.
-    pub fn open() -> Result<Self> {
+    pub(super) fn open() -> Result<Self> {
         let Some((universe, threading)) = mpi::initialize_with_threading(Threading::Funneled) else {
             bail!("MPI is already initialised");
         };
@@ -75,14 +75,14 @@ impl World {
 
     /// Sends a small message to a rank. The message is in transit afterwards, and has left once [`Posted::has_left`] returns
     /// true.
-    pub fn post(&self, to: usize, bytes: Vec<u8>) -> Posted {
+    pub(super) fn post(&self, to: usize, bytes: Vec<u8>) -> Posted {
         // SAFETY: the bytes live until the request is done, or are leaked.
         let request = unsafe { self.send(&bytes, to, CONTROL) };
         Posted { request: Some(request), bytes }
     }
 
     /// Returns the next small message that has arrived, and its sender. `wait` is called until the message is complete.
-    pub fn next(&self, mut wait: impl FnMut(usize)) -> Option<(usize, Vec<u8>)> {
+    pub(super) fn next(&self, mut wait: impl FnMut(usize)) -> Option<(usize, Vec<u8>)> {
         let (mut is_here, mut status, mut count) = (0, MaybeUninit::uninit(), 0);
         // SAFETY: all results are written to live variables; there is a status if there is a message.
         let (from, mut bytes) = unsafe {
@@ -108,13 +108,13 @@ impl World {
     }
 
     /// Creates an empty set of transfers to and from other ranks.
-    pub fn parts<'a>(&'a self) -> Parts<'a> {
+    pub(super) fn parts<'a>(&'a self) -> Parts<'a> {
         Parts { world: self, requests: Vec::new(), others: Vec::new(), buffers: PhantomData }
     }
 
     /// Ends all processes of the job with this exit code, after a pause in which the launcher can print their output. Otherwise
     /// MPICH's launcher loses it.
-    pub fn abort(&self, code: u8) -> ! {
+    pub(super) fn abort(&self, code: u8) -> ! {
         thread::sleep(Duration::from_millis(300));
         // SAFETY: it does not return, or only to a process that ends at once.
         unsafe { MPI_Abort(self.comm, c_int::from(code)) };
@@ -122,7 +122,7 @@ impl World {
     }
 
     /// Ends all processes of the job because a call cannot be completed, and prints the reason.
-    pub fn lost(&self, why: &str) -> ! {
+    pub(super) fn lost(&self, why: &str) -> ! {
         terminal::say(&format!(
             "error: {why}. All {} processes end with exit code {LOST}; the same command resumes from the last checkpoint, if any\n",
             self.size
@@ -131,7 +131,7 @@ impl World {
     }
 
     /// Finalizes MPI, which waits until all ranks do. No MPI function may be called afterwards.
-    pub fn finalize(&self) {
+    pub(super) fn finalize(&self) {
         // SAFETY: all ranks have met, and no message is on its way.
         unsafe { MPI_Finalize() };
     }
@@ -183,7 +183,7 @@ pub(crate) struct Posted {
 unsafe impl Send for Posted {}
 
 impl Posted {
-    pub fn has_left(&mut self, world: &World) -> bool {
+    pub(super) fn has_left(&mut self, world: &World) -> bool {
         let Some(request) = &mut self.request else { return true };
         let mut is_done = 0;
         // SAFETY: the request is live until MPI says that it is done.
@@ -205,7 +205,7 @@ impl Drop for Posted {
 }
 
 /// Data in transit, in parts, to and from other ranks.
-pub struct Parts<'a> {
+pub(super) struct Parts<'a> {
     world: &'a World,
     requests: Vec<MPI_Request>,
     /// The other rank of each request.
@@ -215,7 +215,7 @@ pub struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    pub fn send(&mut self, to: usize, bytes: &'a [u8]) {
+    pub(super) fn send(&mut self, to: usize, bytes: &'a [u8]) {
         for part in bytes.chunks(PART) {
             // SAFETY: the bytes are borrowed until all requests are done: see `drop`.
             let request = unsafe { self.world.send(part, to, DATA) };
@@ -223,7 +223,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    pub fn receive(&mut self, from: usize, bytes: &'a mut [u8]) {
+    pub(super) fn receive(&mut self, from: usize, bytes: &'a mut [u8]) {
         for part in bytes.chunks_mut(PART) {
             // SAFETY: as in `send`; the borrow is exclusive.
             let request = unsafe { self.world.receive(part, from, DATA) };
@@ -265,7 +265,7 @@ impl<'a> Parts<'a> {
     }
 
     /// Returns the ranks whose parts have not arrived, in ascending order.
-    pub fn late(&mut self) -> Vec<usize> {
+    pub(super) fn late(&mut self) -> Vec<usize> {
         let mut late = Vec::new();
         for (request, other) in self.requests.iter_mut().zip(&self.others) {
             let mut is_done = 0;

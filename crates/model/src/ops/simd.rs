@@ -32,7 +32,7 @@ fn exp_parts<const F: bool>(x: f32) -> (f32, f32, f32) {
 
 /// exp(x), with a relative error of about 1e-7; 0 below -87.3, saturates above 88.3.
 #[inline(always)]
-pub fn exp<const F: bool>(x: f32) -> f32 {
+pub(super) fn exp<const F: bool>(x: f32) -> f32 {
     let (t, r, p) = exp_parts::<F>(x.clamp(-87.33, 88.37));
     let p = fma::<F>(p * r, r, r + 1.0);
     let y = f32::from_bits(p.to_bits().wrapping_add(t.to_bits() << 23));
@@ -41,7 +41,7 @@ pub fn exp<const F: bool>(x: f32) -> f32 {
 
 /// exp(x) − 1 for x ≤ 0, without cancellation near 0.
 #[inline(always)]
-pub fn exp_m1<const F: bool>(x: f32) -> f32 {
+pub(super) fn exp_m1<const F: bool>(x: f32) -> f32 {
     let (t, r, p) = exp_parts::<F>(x.max(-40.0));
     let two_to_n = f32::from_bits(1f32.to_bits().wrapping_add(t.to_bits() << 23));
     fma::<F>(two_to_n, fma::<F>(p * r, r, r), two_to_n - 1.0)
@@ -77,8 +77,8 @@ pub(crate) fn lanes_sum(acc: &[f32; L]) -> f32 {
 }
 
 macro_rules! multiversion {
-    ($(fn $name:ident = $inner:ident($($a:ident: $t:ty),* $(,)?) $(-> $r:ty)?;)*) => { $(
-        pub fn $name($($a: $t),*) $(-> $r)? {
+    ($($vis:vis fn $name:ident = $inner:ident($($a:ident: $t:ty),* $(,)?) $(-> $r:ty)?;)*) => { $(
+        $vis fn $name($($a: $t),*) $(-> $r)? {
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
@@ -118,27 +118,27 @@ pub fn cpu_kernels() -> &'static str {
 }
 
 multiversion! {
-    fn glu = glu_(act: Act, g: &[f32], u: &[f32], out: &mut Uninit);
-    fn glu_bwd = glu_bwd_(act: Act, g: &[f32], u: &[f32], d: &mut [f32], dg: &mut Uninit);
-    fn act = act_(act: Act, x: &[f32], out: &mut Uninit);
-    fn act_bwd = act_bwd_(act: Act, x: &[f32], d: &mut [f32]);
-    fn layer_row = layer_row_(x: &[f32], w: &[f32], b: &[f32], eps: f32, out: &mut Uninit);
-    fn layer_row_bwd = layer_row_bwd_(x: &[f32], w: &[f32], d: &[f32], eps: f32, dx: &mut Uninit, dw: &mut [f32], db: &mut [f32]);
-    fn rms_row = rms_row_(x: &[f32], w: &[f32], eps: f32, out: &mut Uninit);
-    fn rms_row_bwd = rms_row_bwd_(x: &[f32], w: &[f32], d: &[f32], eps: f32, dx: &mut Uninit, dw: &mut [f32]);
-    fn max_row = max_row_(x: &[f32]) -> f32;
-    fn stats_row = stats_row_(x: &[f32], m: f32) -> RowSums;
-    fn dlogits_row = dlogits_row_(x: &mut [f32], p: LogSum, g_logp: f32, ent: Traced);
-    fn dot = dot_(a: &[f32], b: &[f32]) -> f32;
-    fn axpy = axpy_(a: f32, x: &[f32], y: &mut [f32]);
-    fn scale = scale_(a: f32, y: &mut [f32]);
-    fn exp_sub_sum = exp_sub_sum_(x: &mut [f32], scale: f32, m: f32) -> f32;
-    fn softcap = softcap_(x: &mut [f32], cap: f32);
-    fn dscores_row = dscores_row_(x: &mut [f32], d: &mut [f32], lse: f32, delta: f32, per_cap: f32);
-    fn scaled = scaled_(a: f32, x: &[f32], y: &mut [f32]);
-    fn rope_row = rope_row_(x: &[f32], cos: &[f32], sin: &[f32], sign: f32, out: &mut Uninit);
-    fn sum_squares = sum_squares_(x: &[f32]) -> f64;
-    fn adamw_row = adamw_row_(w: &mut [f32], m: &mut [f32], v: &mut [f32], g: &[f32], s: AdamwStep);
+    pub(crate) fn glu = glu_(act: Act, g: &[f32], u: &[f32], out: &mut Uninit);
+    pub(crate) fn glu_bwd = glu_bwd_(act: Act, g: &[f32], u: &[f32], d: &mut [f32], dg: &mut Uninit);
+    pub(crate) fn act = act_(act: Act, x: &[f32], out: &mut Uninit);
+    pub(crate) fn act_bwd = act_bwd_(act: Act, x: &[f32], d: &mut [f32]);
+    pub(crate) fn layer_row = layer_row_(x: &[f32], w: &[f32], b: &[f32], eps: f32, out: &mut Uninit);
+    pub(crate) fn layer_row_bwd = layer_row_bwd_(x: &[f32], w: &[f32], d: &[f32], eps: f32, dx: &mut Uninit, dw: &mut [f32], db: &mut [f32]);
+    pub(crate) fn rms_row = rms_row_(x: &[f32], w: &[f32], eps: f32, out: &mut Uninit);
+    pub(crate) fn rms_row_bwd = rms_row_bwd_(x: &[f32], w: &[f32], d: &[f32], eps: f32, dx: &mut Uninit, dw: &mut [f32]);
+    pub fn max_row = max_row_(x: &[f32]) -> f32;
+    pub(crate) fn stats_row = stats_row_(x: &[f32], m: f32) -> RowSums;
+    pub(crate) fn dlogits_row = dlogits_row_(x: &mut [f32], p: LogSum, g_logp: f32, ent: Traced);
+    pub(crate) fn dot = dot_(a: &[f32], b: &[f32]) -> f32;
+    pub(crate) fn axpy = axpy_(a: f32, x: &[f32], y: &mut [f32]);
+    pub(crate) fn scale = scale_(a: f32, y: &mut [f32]);
+    pub fn exp_sub_sum = exp_sub_sum_(x: &mut [f32], scale: f32, m: f32) -> f32;
+    pub(crate) fn softcap = softcap_(x: &mut [f32], cap: f32);
+    pub(crate) fn dscores_row = dscores_row_(x: &mut [f32], d: &mut [f32], lse: f32, delta: f32, per_cap: f32);
+    pub(crate) fn scaled = scaled_(a: f32, x: &[f32], y: &mut [f32]);
+    pub(crate) fn rope_row = rope_row_(x: &[f32], cos: &[f32], sin: &[f32], sign: f32, out: &mut Uninit);
+    pub fn sum_squares = sum_squares_(x: &[f32]) -> f64;
+    pub fn adamw_row = adamw_row_(w: &mut [f32], m: &mut [f32], v: &mut [f32], g: &[f32], s: AdamwStep);
 }
 
 /// g and g′ of silu: the logistic function and its derivative.
@@ -422,7 +422,7 @@ pub(crate) struct LogSum {
 impl LogSum {
     /// The log-probability of a logit.
     #[inline(always)]
-    pub fn log_p(self, x: f32) -> f32 {
+    pub(super) fn log_p(self, x: f32) -> f32 {
         (x - self.max) - self.rest
     }
 }

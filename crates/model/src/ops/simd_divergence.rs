@@ -3,11 +3,11 @@
 use super::simd::{LANES as L, LogSum, exp, exp_m1, fma, lanes_sum, multiversion};
 
 multiversion! {
-    fn kl_row = kl_row_(x: &[f32], y: &[f32], pq: LogSums) -> f32;
-    fn jsd_row = jsd_row_(x: &[f32], y: &[f32], pq: LogSums, beta: f32) -> (f32, f32);
-    fn dlogits_kl_row = dlogits_kl_row_(x: &mut [f32], y: &[f32], pq: LogSums, g_logp: f32, ent: Traced, kl: Traced);
-    fn dlogits_forward_row = dlogits_forward_row_(x: &mut [f32], y: &[f32], pq: LogSums, g_logp: f32, ent: Traced, g: f32);
-    fn dlogits_jsd_row = dlogits_jsd_row_(x: &mut [f32], y: &[f32], pq: LogSums, g_logp: f32, ent: Traced, kl: Traced, beta: f32);
+    pub(crate) fn kl_row = kl_row_(x: &[f32], y: &[f32], pq: LogSums) -> f32;
+    pub(crate) fn jsd_row = jsd_row_(x: &[f32], y: &[f32], pq: LogSums, beta: f32) -> (f32, f32);
+    pub(crate) fn dlogits_kl_row = dlogits_kl_row_(x: &mut [f32], y: &[f32], pq: LogSums, g_logp: f32, ent: Traced, kl: Traced);
+    pub(crate) fn dlogits_forward_row = dlogits_forward_row_(x: &mut [f32], y: &[f32], pq: LogSums, g_logp: f32, ent: Traced, g: f32);
+    pub(crate) fn dlogits_jsd_row = dlogits_jsd_row_(x: &mut [f32], y: &[f32], pq: LogSums, g_logp: f32, ent: Traced, kl: Traced, beta: f32);
 }
 
 /// A gradient with respect to a value, and the value.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sysinfo::{MemoryRefreshKind, Pid, Process, ProcessRefreshKind, ProcessStatus, ProcessesToUpdate, System};
 
 /// Returns the memory of the machine in bytes.
-pub fn memory_total() -> Option<u64> {
+pub(super) fn memory_total() -> Option<u64> {
     known(memory().total_memory())
 }
 
@@ -15,17 +15,17 @@ pub(crate) fn swap_total() -> Option<u64> {
 }
 
 /// Returns the memory that programs can still take without swapping, in bytes.
-pub fn memory_available() -> Option<u64> {
+pub(super) fn memory_available() -> Option<u64> {
     known(memory().available_memory())
 }
 
 /// Returns the memory that this process has now, in bytes.
-pub fn own_memory() -> Option<u64> {
+pub(super) fn own_memory() -> Option<u64> {
     of_process(std::process::id(), ProcessRefreshKind::nothing().with_memory(), |process| known(process.memory()))
 }
 
 /// Returns the CPU time of this process so far, of all threads.
-pub fn own_cpu_time() -> Option<Duration> {
+pub(super) fn own_cpu_time() -> Option<Duration> {
     of_process(std::process::id(), ProcessRefreshKind::nothing().with_cpu(), |process| {
         Some(Duration::from_millis(process.accumulated_cpu_time()))
     })
@@ -33,7 +33,7 @@ pub fn own_cpu_time() -> Option<Duration> {
 
 /// Returns a unique name: the host, the process id, and the start time in seconds since 1970. `None` for a process that has ended,
 /// including a zombie.
-pub fn process_name(process: u32) -> Option<String> {
+pub(super) fn process_name(process: u32) -> Option<String> {
     let start = of_process(process, ProcessRefreshKind::nothing(), |found| {
         let is_gone = matches!(found.status(), ProcessStatus::Zombie | ProcessStatus::Dead);
         known(found.start_time()).filter(|_| !is_gone)
@@ -42,7 +42,7 @@ pub fn process_name(process: u32) -> Option<String> {
 }
 
 /// Returns true if a process has this id, even if it has ended and its exit code was not collected yet.
-pub fn is_running(process: u32) -> bool {
+pub(super) fn is_running(process: u32) -> bool {
     of_process(process, ProcessRefreshKind::nothing(), |_| Some(())).is_some()
 }
 

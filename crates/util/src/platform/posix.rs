@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 const UNIT: u64 = if cfg!(target_vendor = "apple") { 1 } else { 1024 };
 
 /// Returns the most memory that this process had so far, in bytes.
-pub fn peak_memory() -> Option<u64> {
+pub(super) fn peak_memory() -> Option<u64> {
     let mut usage = MaybeUninit::<libc::rusage>::uninit();
     // SAFETY: `usage` is a valid place for the structure, which the call fills if it returns 0.
     let usage = unsafe { (libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) == 0).then(|| usage.assume_init()) };

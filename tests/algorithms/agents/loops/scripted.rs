@@ -18,10 +18,10 @@ use serde_json::{Map, Value, json};
 use crate::cases::golden_file;
 
 /// Events, in order.
-pub type Events = Arc<Mutex<Vec<Value>>>;
+pub(super) type Events = Arc<Mutex<Vec<Value>>>;
 
 /// Limits that no conversation reaches.
-pub fn no_limits() -> ConversationLimits {
+pub(super) fn no_limits() -> ConversationLimits {
     ConversationLimits {
         max_assistant_turns: None,
         max_user_turns: None,
@@ -37,25 +37,25 @@ pub fn no_limits() -> ConversationLimits {
     }
 }
 
-pub fn number_of(value: &Value) -> usize {
+pub(super) fn number_of(value: &Value) -> usize {
     value.as_u64().unwrap_or_else(|| panic!("not a size: {value}")) as usize
 }
 
-pub fn ids_of(value: &Value) -> Vec<u32> {
+pub(super) fn ids_of(value: &Value) -> Vec<u32> {
     serde_json::from_value(value.clone()).unwrap()
 }
 
-pub fn floats_of(value: &Value) -> Vec<f32> {
+pub(super) fn floats_of(value: &Value) -> Vec<f32> {
     serde_json::from_value(value.clone()).unwrap()
 }
 
 /// A column of 1s and 0s.
-pub fn mask_of(value: &Value) -> Vec<bool> {
+pub(super) fn mask_of(value: &Value) -> Vec<bool> {
     ids_of(value).into_iter().map(|one| one == 1).collect()
 }
 
 /// The tokenizer of this name in tokenizers.json with this template.
-pub fn tokenizer(name: &str, template: &str) -> Tokenizer {
+pub(super) fn tokenizer(name: &str, template: &str) -> Tokenizer {
     static KNOWN: Mutex<Option<HashMap<(String, String), Tokenizer>>> = Mutex::new(None);
     let mut known = KNOWN.lock().unwrap();
     let known = known.get_or_insert_default();
@@ -88,17 +88,17 @@ fn load(name: &str, template: &str) -> Tokenizer {
 }
 
 /// Template variables with these tools.
-pub fn with_tools(tools: &Value) -> TemplateVariables {
+pub(super) fn with_tools(tools: &Value) -> TemplateVariables {
     TemplateVariables::from_iter([("tools".to_owned(), tools.clone())])
 }
 
 /// The ids of a prompt.
-pub fn prompt_ids(tokenizer: &Tokenizer, messages: &Value, tools: &Value) -> Vec<u32> {
+pub(super) fn prompt_ids(tokenizer: &Tokenizer, messages: &Value, tools: &Value) -> Vec<u32> {
     tokenizer.encode(&tokenizer.apply_chat_template(messages, true, with_tools(tools)).unwrap()).unwrap()
 }
 
 /// Returns a turn of these ids, sampled by a model with the token limit of `ask`.
-pub fn turn(ids: &[u32], log_probs: &[f32], ask: &SampleRequest) -> Response {
+pub(super) fn turn(ids: &[u32], log_probs: &[f32], ask: &SampleRequest) -> Response {
     let length = ids.len().min(ask.max_tokens);
     let log_probs = if log_probs.is_empty() { vec![0.0; length] } else { log_probs[..length].to_vec() };
     let finish = if length < ids.len() { Finish::Length } else { Finish::Stop };
@@ -106,7 +106,7 @@ pub fn turn(ids: &[u32], log_probs: &[f32], ask: &SampleRequest) -> Response {
 }
 
 /// Drives a conversation to its end, and returns it with its requests.
-pub fn drive(
+pub(super) fn drive(
     mut agent: Box<dyn AgentLoop>,
     mut sample: impl FnMut(usize, &SampleRequest) -> Response,
 ) -> (Episode, Vec<SampleRequest>) {
@@ -122,7 +122,7 @@ pub fn drive(
 
 /// Checks that lengths agree, and that the sampled tokens keep their order and log-probabilities; tokens between them have no
 /// log-probabilities.
-pub fn assert_whole(label: &str, episode: &Episode, turns: &[Response]) {
+pub(super) fn assert_whole(label: &str, episode: &Episode, turns: &[Response]) {
     let length = episode.ids.len();
     assert_eq!([episode.sampled.len(), episode.log_probs.len(), episode.rollout_log_probs.len()], [length; 3], "{label}");
     let of = |sampled: bool| move |at: &usize| episode.sampled[*at] == sampled;
@@ -142,7 +142,7 @@ pub fn assert_whole(label: &str, episode: &Episode, turns: &[Response]) {
 }
 
 /// A chat that gets its appended tokens from a function.
-pub struct WithAppended<C, F>(pub C, pub F);
+pub(super) struct WithAppended<C, F>(pub C, pub F);
 
 impl<C, F> Chat for WithAppended<C, F>
 where
@@ -163,7 +163,7 @@ where
 }
 
 /// verl's tools with scripted outcomes, one per call; the last one stays.
-pub struct Tools {
+pub(super) struct Tools {
     pub schemas: Vec<Value>,
     pub behaviour: Value,
     pub kwargs: Value,

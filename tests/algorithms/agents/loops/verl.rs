@@ -19,7 +19,7 @@ use super::scripted::{
 use crate::cases::golden_file;
 
 /// The limits of a case's `config`.
-pub fn limits(config: &Value) -> ConversationLimits {
+pub(super) fn limits(config: &Value) -> ConversationLimits {
     let turns = |key: &str| config[key].as_u64().map(|turns| turns as usize);
     ConversationLimits {
         max_assistant_turns: turns("max_assistant_turns"),

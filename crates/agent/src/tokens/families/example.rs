@@ -3,7 +3,7 @@
 use super::newline::Newline;
 use crate::tokens::rules::TokenFamily;
 
-pub static FAMILY: TokenFamily = TokenFamily {
+pub(super) static FAMILY: TokenFamily = TokenFamily {
     model_types: &["example"],
     doc: "a newline after <|eot|>",
     rules: |tokenizer| Newline::after(tokenizer, "<|eot|>"),

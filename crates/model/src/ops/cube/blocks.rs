@@ -112,7 +112,7 @@ fn is_left(x: &CubeTensor, count: usize) -> bool {
 }
 
 /// See [`attention_blocks::pad`].
-pub fn pad(x: CubeTensor, rows: &CubeTensor, [segments, kv_heads]: [usize; 2]) -> CubeTensor {
+pub(super) fn pad(x: CubeTensor, rows: &CubeTensor, [segments, kv_heads]: [usize; 2]) -> CubeTensor {
     let (shape, queries) = (x.shape(), rows.shape()[0] / segments);
     let (heads, d) = (shape[1], shape[2]);
     let count = segments * queries * heads * d;

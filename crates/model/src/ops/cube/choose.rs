@@ -20,7 +20,7 @@ const PARTS: usize = 16;
 
 /// Maps a logit to a key of the same order: a larger logit has a larger key.
 #[cube]
-pub fn key(x: f32) -> u32 {
+pub(super) fn key(x: f32) -> u32 {
     let bits = u32::reinterpret(x);
     let sign = 2147483648u32;
     let mut key = bits | sign;
@@ -36,7 +36,7 @@ pub fn key(x: f32) -> u32 {
 
 /// The logit of a key.
 #[cube]
-pub fn logit(key: u32) -> f32 {
+pub(super) fn logit(key: u32) -> f32 {
     let sign = 2147483648u32;
     let mut bits = !key;
     if key >= sign {
@@ -90,7 +90,7 @@ fn weight(row: LogitRow, x: f32, token: usize, #[comptime] by: Weight) -> f32 {
 
 /// The weight of the tokens from..to, summed over all units.
 #[cube]
-pub fn weigh<F: Float>(
+pub(super) fn weigh<F: Float>(
     x: &[F],
     row: LogitRow,
     from: usize,
@@ -122,7 +122,7 @@ pub fn weigh<F: Float>(
 /// Returns the largest key such that the kept tokens at or above it weigh `target` or more; at most the floor if all weigh less.
 /// Finds two bits at a time, from the first bit in which the floor and the largest key differ.
 #[cube]
-pub fn search<F: Float>(
+pub(super) fn search<F: Float>(
     x: &[F],
     row: LogitRow,
     target: f32,
@@ -183,7 +183,7 @@ struct Parts {
 /// Returns the first token at which the cumulative weight, in token order, exceeds `left`; otherwise the last token with a
 /// weight.
 #[cube]
-pub fn find<F: Float>(
+pub(super) fn find<F: Float>(
     x: &[F],
     row: LogitRow,
     left: Split,
@@ -241,7 +241,7 @@ pub fn find<F: Float>(
 
 /// Returns the first token at which the cumulative mass, from the most probable token on, exceeds `left`; otherwise the last one.
 #[cube]
-pub fn likely<F: Float>(x: &[F], row: LogitRow, left: Split, scratch: &mut [f32], #[comptime] units: usize) -> usize {
+pub(super) fn likely<F: Float>(x: &[F], row: LogitRow, left: Split, scratch: &mut [f32], #[comptime] units: usize) -> usize {
     // The next larger float is reached if and only if this one is exceeded.
     let next = f32::reinterpret(u32::reinterpret(left.high) + 1).max(1.0e-30f32);
     let min = search::<F>(x, row, next, scratch, Weight::Mass, units);
@@ -261,7 +261,7 @@ pub fn likely<F: Float>(x: &[F], row: LogitRow, left: Split, scratch: &mut [f32]
 
 /// The largest logit of the row, in f32.
 #[cube]
-pub fn largest<F: Float>(x: &[F], row: LogitRow, scratch: &mut [f32], #[comptime] units: usize) -> f32 {
+pub(super) fn largest<F: Float>(x: &[F], row: LogitRow, scratch: &mut [f32], #[comptime] units: usize) -> f32 {
     let mut max = f32::new(LOWEST);
     let mut i = UNIT_POS as usize;
     while i < row.v {
@@ -273,7 +273,7 @@ pub fn largest<F: Float>(x: &[F], row: LogitRow, scratch: &mut [f32], #[comptime
 
 /// The smallest key whose probability is at least `min` times the probability of the most probable token.
 #[cube]
-pub fn lowest<F: Float>(x: &[F], row: LogitRow, min: f32, scratch: &mut [f32], #[comptime] units: usize) -> u32 {
+pub(super) fn lowest<F: Float>(x: &[F], row: LogitRow, min: f32, scratch: &mut [f32], #[comptime] units: usize) -> u32 {
     // Negated, so that the minimum is found as a maximum.
     let mut lowest = -row.max;
     let mut i = UNIT_POS as usize;
@@ -289,7 +289,13 @@ pub fn lowest<F: Float>(x: &[F], row: LogitRow, min: f32, scratch: &mut [f32], #
 
 /// The weight of the kept tokens above the floor.
 #[cube]
-pub fn above<F: Float>(x: &[F], row: LogitRow, scratch: &mut [f32], #[comptime] by: Weight, #[comptime] units: usize) -> f32 {
+pub(super) fn above<F: Float>(
+    x: &[F],
+    row: LogitRow,
+    scratch: &mut [f32],
+    #[comptime] by: Weight,
+    #[comptime] units: usize,
+) -> f32 {
     let mut above = row;
     above.floor = row.floor + 1;
     above.last = row.v;

@@ -67,7 +67,7 @@ pub(crate) fn gradient_inputs_at(given: &[f32], place: usize) -> GradientInputs 
 /// The gradient of a logit: g_logp·onehot − p·(g_H·log p + constant) − share. Without a comparison this is g_logp·(onehot − p) −
 /// g_H·p·(log p + H).
 #[cube]
-pub fn gradient(logit: f32, is_target: bool, given: GradientInputs) -> f32 {
+pub(crate) fn gradient(logit: f32, is_target: bool, given: GradientInputs) -> f32 {
     let log_p = (logit - given.max) - given.rest;
     let d = -log_p.exp() * (given.of_entropy * log_p + given.constant) - given.share;
     if is_target { d + given.of_log_prob } else { d }
@@ -92,12 +92,12 @@ pub(crate) struct Chunk {
 
 impl Targets {
     /// Uploads the targets to the device of `like`.
-    pub fn new(like: &CubeTensor, targets: &[u32]) -> Self {
+    pub(crate) fn new(like: &CubeTensor, targets: &[u32]) -> Self {
         Self(upload(like, targets, DType::U32))
     }
 
     /// Allocates a buffer for the results of kernels.
-    pub fn floats(&self, numbers: usize) -> CubeTensor {
+    pub(crate) fn floats(&self, numbers: usize) -> CubeTensor {
         empty(&self.0, [numbers], DType::F32)
     }
 
@@ -114,7 +114,7 @@ impl Targets {
 
 impl Chunk {
     /// Returns `None` if the products are not on a GPU.
-    pub fn new(products: Tensor<2>, first: usize, softcap: Option<(f32, f32)>) -> Option<Self> {
+    pub(crate) fn new(products: Tensor<2>, first: usize, softcap: Option<(f32, f32)>) -> Option<Self> {
         Some(Self { rows: Rows::from_tensor(products)?, first, softcap })
     }
 
@@ -125,7 +125,7 @@ impl Chunk {
     }
 
     /// Returns the chunk with products that may be overwritten.
-    pub fn own(self) -> Self {
+    pub(crate) fn own(self) -> Self {
         Self { rows: self.rows.own(), ..self }
     }
 }

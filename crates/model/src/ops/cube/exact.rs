@@ -33,21 +33,21 @@ fn exponential(x: f32) -> Exponential {
 
 /// e^x with a relative error of about 1e-7, 0 below −87.33.
 #[cube]
-pub fn exp(x: f32) -> f32 {
+pub(super) fn exp(x: f32) -> f32 {
     let e = exponential(x.clamp(-87.33f32, 88.37f32));
     if x < -87.33f32 { 0f32 } else { e.power * (1f32 + e.rest) }
 }
 
 /// e^x − 1 for x ≤ 0, without cancellation near 0.
 #[cube]
-pub fn exp_m1(x: f32) -> f32 {
+pub(super) fn exp_m1(x: f32) -> f32 {
     let e = exponential(x.max(-40f32));
     e.power * e.rest + (e.power - 1f32)
 }
 
 /// tanh(x), with a relative error of about 2e-7 also near 0: −e/(2 + e) with e = e^(−2|x|) − 1.
 #[cube]
-pub fn tanh(x: f32) -> f32 {
+pub(super) fn tanh(x: f32) -> f32 {
     let e = exp_m1(-2f32 * x.abs());
     let size = -e / (2f32 + e);
     if x < 0f32 { -size } else { size }
@@ -55,7 +55,7 @@ pub fn tanh(x: f32) -> f32 {
 
 /// ln(1 + u) for −1 < u ≤ 0, with a relative error of about 2e-7 also near 0.
 #[cube]
-pub fn ln_1p(u: f32) -> f32 {
+pub(super) fn ln_1p(u: f32) -> f32 {
     // 1 + u = 2ⁿ·(1 + f) with √½ ≤ 1 + f < √2; near 0, where rounding of the sum would show, f is u itself.
     let bits = u32::reinterpret(1f32 + u);
     let mut n = 0f32;

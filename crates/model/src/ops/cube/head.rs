@@ -126,7 +126,7 @@ fn row_gradients<F: Float>(
 
 impl Chunk {
     /// Writes [`ROW_STATS`] values per row to `stats`, from the position of token `place` on.
-    pub fn stats(&self, targets: &Targets, stats: &CubeTensor, place: usize) {
+    pub(crate) fn stats(&self, targets: &Targets, stats: &CubeTensor, place: usize) {
         let x = &self.rows;
         row_stats::launch(
             &x.tensor.client,
@@ -145,7 +145,7 @@ impl Chunk {
 
     /// Turns the products into their gradients [rows, v], in their dtype and in place. `gradients` has the first row's values at the
     /// position of token `place`; `pulls` are for these rows.
-    pub fn gradients(self, targets: &Targets, gradients: &CubeTensor, place: usize, pulls: &[Pull]) -> Tensor<2> {
+    pub(crate) fn gradients(self, targets: &Targets, gradients: &CubeTensor, place: usize, pulls: &[Pull]) -> Tensor<2> {
         let chunk = self.own();
         let pulls = Pulls::find(&chunk, targets, gradients, place, pulls);
         let x = &chunk.rows;

@@ -22,7 +22,7 @@ pub(crate) const REFERENCE_INPUTS: usize = 4;
 
 /// The divergences between p, the distribution of the first row, and q, the distribution of the second row.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum DivergenceKind {
+pub(crate) enum DivergenceKind {
     /// KL(p ‖ q)
     Reverse,
     /// KL(q ‖ p)
@@ -206,7 +206,13 @@ fn row_depth<X: Float>(
 impl Chunk {
     /// Writes [`PAIR_STATS`] values per pair of rows to `stats`, from index `to` on. `stats` has the [statistics](Self::stats) of
     /// the first row at position `p`, and the statistics of the first row of `other` at position `q`.
-    pub fn divergence(&self, other: &Self, (kind, beta): (DivergenceKind, f32), stats: &CubeTensor, [p, q, to]: [usize; 3]) {
+    pub(crate) fn divergence(
+        &self,
+        other: &Self,
+        (kind, beta): (DivergenceKind, f32),
+        stats: &CubeTensor,
+        [p, q, to]: [usize; 3],
+    ) {
         let (x, y) = (&self.rows, &other.rows);
         row_divergence::launch(
             &x.tensor.client,
@@ -261,7 +267,7 @@ impl Chunk {
 
     /// Writes to `stats`, from index `to` on, the difference between each row's largest and mean logit. `stats` has the
     /// [statistics](Self::stats) of the first row at `place`.
-    pub fn depth(&self, stats: &CubeTensor, place: usize, to: usize) {
+    pub(crate) fn depth(&self, stats: &CubeTensor, place: usize, to: usize) {
         let x = &self.rows;
         row_depth::launch(
             &x.tensor.client,

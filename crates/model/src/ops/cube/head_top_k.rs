@@ -158,7 +158,7 @@ pub(crate) struct Pulls {
 
 impl Pulls {
     /// Computes the gradients of the pulled products. The arguments are the same as in [`Chunk::gradients`].
-    pub fn find(chunk: &Chunk, targets: &Targets, gradients: &CubeTensor, place: usize, pulls: &[Pull]) -> Option<Self> {
+    pub(crate) fn find(chunk: &Chunk, targets: &Targets, gradients: &CubeTensor, place: usize, pulls: &[Pull]) -> Option<Self> {
         if pulls.is_empty() {
             return None;
         }
@@ -186,7 +186,7 @@ impl Pulls {
     }
 
     /// Writes the gradients in place of the products.
-    pub fn put(self, x: &Rows) {
+    pub(crate) fn put(self, x: &Rows) {
         put_pulled::launch(
             &x.tensor.client,
             grid_of_units(self.count),
@@ -204,7 +204,7 @@ impl Pulls {
 impl Chunk {
     /// Writes the k largest logits of each row to `stats`, from index `to` on, each as its id and the logit. Of equal logits, the
     /// lowest ids are taken.
-    pub fn largest(&self, k: usize, stats: &CubeTensor, to: usize) {
+    pub(crate) fn largest(&self, k: usize, stats: &CubeTensor, to: usize) {
         let x = &self.rows;
         row_largest::launch(
             &x.tensor.client,

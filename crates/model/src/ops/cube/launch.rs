@@ -9,10 +9,10 @@ use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
 use burn_cubecl::tensor::CubeTensor;
 
 /// The units of a cube whose units share a row. A power of two, because sums are halved repeatedly.
-pub const UNITS: usize = 256;
+pub(crate) const UNITS: usize = 256;
 
 /// Returns the dense tensor behind `t` if it is on a GPU.
-pub fn on_gpu<const D: usize>(t: &Tensor<D>) -> Option<CubeTensor> {
+pub(crate) fn on_gpu<const D: usize>(t: &Tensor<D>) -> Option<CubeTensor> {
     t.clone().try_into_primitive::<Cube>().ok().map(dense)
 }
 
@@ -30,12 +30,12 @@ pub(crate) fn of_gpu<const D: usize>(t: CubeTensor) -> Tensor<D> {
 }
 
 /// Makes the elements of a view contiguous. Copies only strided views.
-pub fn dense(t: CubeTensor) -> CubeTensor {
+pub(crate) fn dense(t: CubeTensor) -> CubeTensor {
     into_contiguous(t)
 }
 
 /// Creates a tensor with unspecified contents on the device of `like`.
-pub fn empty(like: &CubeTensor, shape: impl Into<Shape>, dtype: DType) -> CubeTensor {
+pub(crate) fn empty(like: &CubeTensor, shape: impl Into<Shape>, dtype: DType) -> CubeTensor {
     empty_device_contiguous_dtype(like.client.clone(), like.device.clone(), shape.into(), dtype)
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn is_left_to_burn(t: &CubeTensor) -> bool {
 ///
 /// # Panics
 /// Unless the tensor [is countable](is_countable): a kernel would write to wrong addresses.
-pub fn buffer(t: &CubeTensor) -> BufferArg {
+pub(crate) fn buffer(t: &CubeTensor) -> BufferArg {
     let shape = t.shape();
     assert!(
         is_countable(t),

@@ -217,7 +217,7 @@ fn sizes(x: &CubeTensor) -> (usize, usize) {
 }
 
 /// Normalises the rows of x, scales by (offset + w), and returns them in `dtype`. With a bias b, rows are centred and b is added.
-pub fn norm(x: CubeTensor, w: CubeTensor, b: Option<CubeTensor>, eps: f64, offset: f64, dtype: DType) -> CubeTensor {
+pub(crate) fn norm(x: CubeTensor, w: CubeTensor, b: Option<CubeTensor>, eps: f64, offset: f64, dtype: DType) -> CubeTensor {
     let (x, w, b) = (dense(x), dense(w), b.map(dense));
     let ((rows, d), y) = (sizes(&x), empty(&x, x.shape(), dtype));
     let dtypes = [elem(&x), elem(&w), elem(&y)];
@@ -242,7 +242,7 @@ pub fn norm(x: CubeTensor, w: CubeTensor, b: Option<CubeTensor>, eps: f64, offse
 }
 
 /// Returns x + other, both [n, d], and its [`norm`].
-pub fn norm_of_sum(
+pub(crate) fn norm_of_sum(
     [x, other]: [CubeTensor; 2],
     w: CubeTensor,
     b: Option<CubeTensor>,

@@ -176,7 +176,12 @@ pub(crate) struct Paged {
 
 /// Attends with q [rows, heads, d] -> [rows, heads, d]. `new` keys and values [rows, kv heads · d] of each sequence's last
 /// position are also written to the cache, in place. No two rows may then belong to one sequence.
-pub fn decode_attention(q: CubeTensor, cache: Paged, new: Option<[CubeTensor; 2]>, scoring: AttentionScoring) -> CubeTensor {
+pub(crate) fn decode_attention(
+    q: CubeTensor,
+    cache: Paged,
+    new: Option<[CubeTensor; 2]>,
+    scoring: AttentionScoring,
+) -> CubeTensor {
     let (q, keys, values) = (dense(q), Rows::new(cache.keys), Rows::new(cache.values));
     let out = empty_like(&q);
     let [rows, heads, d] = [q.shape()[0], q.shape()[1], q.shape()[2]];

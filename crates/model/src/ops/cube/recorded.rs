@@ -14,7 +14,7 @@ impl Recorded {
     /// failed. Kernels must have been compiled and autotuned before. The first run shows how much memory `work` needs, since a
     /// recording cannot get more. `slack` is allocated during the first run, for memory that the second run frees later.
     /// `written` are the buffers that `work` writes and that are read afterwards.
-    pub fn record(
+    pub(crate) fn record(
         client: &Client,
         slack: impl FnOnce() -> Vec<CubeTensor>,
         written: impl IntoIterator<Item = Handle>,

@@ -8,7 +8,7 @@ use burn_cubecl::tensor::CubeTensor;
 use super::launch::{dense, is_countable};
 
 /// A matrix [rows, width] on a GPU whose rows are dense and begin `stride` elements apart.
-pub struct Rows {
+pub(crate) struct Rows {
     pub tensor: CubeTensor,
     pub rows: usize,
     pub width: usize,
@@ -22,7 +22,7 @@ impl Rows {
     }
 
     /// Wraps a matrix. Copies only if its rows are not dense.
-    pub fn new(t: CubeTensor) -> Self {
+    pub(crate) fn new(t: CubeTensor) -> Self {
         let is_dense = |t: &CubeTensor| t.meta.strides()[1] == 1 && t.meta.strides()[0] >= t.meta.shape()[1];
         let tensor = if is_dense(&t) { t } else { dense(t) };
         let (shape, stride) = (tensor.shape(), tensor.meta.strides()[0]);
@@ -32,7 +32,7 @@ impl Rows {
 
     /// Views a tensor as a matrix whose rows are its first `dims` dimensions. Copies only if these dimensions, or the elements of
     /// a row, are not contiguous.
-    pub fn over(t: CubeTensor, dims: usize) -> Self {
+    pub(crate) fn over(t: CubeTensor, dims: usize) -> Self {
         let shape = t.shape();
         let in_order = |t: &CubeTensor, from: usize, to: usize| {
             let strides = t.meta.strides();
@@ -47,7 +47,7 @@ impl Rows {
     }
 
     /// Returns a matrix that may be overwritten: this matrix, or a copy if its buffer is shared.
-    pub fn own(self) -> Self {
+    pub(crate) fn own(self) -> Self {
         if self.tensor.can_mut() { self } else { Self::new(self.tensor.copy()) }
     }
 
@@ -55,7 +55,7 @@ impl Rows {
     ///
     /// # Panics
     /// Unless kernels can [index](is_countable) its elements.
-    pub fn buffer(&self) -> BufferArg {
+    pub(crate) fn buffer(&self) -> BufferArg {
         assert!(
             is_countable(&self.tensor),
             "{} rows of {} elements are more than 2^32 elements: use smaller micro-batches",
@@ -69,7 +69,7 @@ impl Rows {
 }
 
 /// Copies 4-byte values to the device of `like`.
-pub fn upload<T: CubeElement>(like: &CubeTensor, numbers: &[T], dtype: DType) -> CubeTensor {
+pub(crate) fn upload<T: CubeElement>(like: &CubeTensor, numbers: &[T], dtype: DType) -> CubeTensor {
     let handle = like.client.create_from_slice(T::as_bytes(numbers));
     CubeTensor::new_contiguous(like.client.clone(), like.device.clone(), [numbers.len()].into(), handle, dtype)
 }

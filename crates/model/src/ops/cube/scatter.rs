@@ -11,7 +11,7 @@ use super::rows::{Rows, upload};
 
 /// The largest number of rows that a unit sums. A token that occurs thousands of times would otherwise keep few units busy for
 /// long.
-pub const PIECE: usize = 64;
+pub(crate) const PIECE: usize = 64;
 
 /// caches[t][places[row]] = rows[t][row], one unit per element of a matrix of rows.
 #[cube(launch)]
@@ -103,7 +103,7 @@ pub(crate) fn assign_rows<const N: usize>(caches: [Rows; N], places: CubeTensor,
 ///
 /// # Panics
 /// If a place is outside `sum`, or the numbers of rows and places differ.
-pub fn add_rows(sum: Rows, places: &[usize], rows: Rows) -> CubeTensor {
+pub(crate) fn add_rows(sum: Rows, places: &[usize], rows: Rows) -> CubeTensor {
     assert!(rows.rows == places.len() && rows.width == sum.width && places.iter().all(|place| *place < sum.rows));
     let sum = sum.own();
     let Plan { short, pieces, joined } = Plan::new(places);

@@ -7,14 +7,14 @@ use burn_cubecl::cubecl::prelude::*;
 /// high + low, where low is at most half of the last bit of high.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
-pub struct Split {
+pub(super) struct Split {
     pub high: f32,
     pub low: f32,
 }
 
 /// (a + b + c)·x for a, b and c of 12 bits, each 2^12 times smaller than the previous: the products of halves are exact.
 #[cube]
-pub fn product(a: f32, b: f32, c: f32, x: f32, zero: u32) -> Split {
+pub(super) fn product(a: f32, b: f32, c: f32, x: f32, zero: u32) -> Split {
     let first = f32::reinterpret(u32::reinterpret(x) & 4294963200u32);
     let second = x - first;
     sum(a * first, (a * second + b * first) + (b * second + c * first), zero)
@@ -22,7 +22,7 @@ pub fn product(a: f32, b: f32, c: f32, x: f32, zero: u32) -> Split {
 
 /// left − x.
 #[cube]
-pub fn take(left: Split, x: f32, zero: u32) -> Split {
+pub(super) fn take(left: Split, x: f32, zero: u32) -> Split {
     let high = rounded(left.high - x, zero);
     let back = rounded(high - left.high, zero);
     let lost = (left.high - rounded(high - back, zero)) - rounded(x + back, zero);

@@ -27,7 +27,7 @@ pub(super) struct GpuHead<'a> {
 }
 
 impl<'a> GpuHead<'a> {
-    pub fn new(policy: Head<'a>, targets: &[u32], compared: Option<Compared<'a>>) -> Option<Self> {
+    pub(super) fn new(policy: Head<'a>, targets: &[u32], compared: Option<Compared<'a>>) -> Option<Self> {
         let hidden = on_gpu(policy)?;
         let fits = match compared {
             None | Some(Compared::Uniform) => true,
@@ -40,7 +40,7 @@ impl<'a> GpuHead<'a> {
 
     /// Computes the statistics with one transfer for all tokens: the statistics of the policy, of a second model, and of the
     /// comparison.
-    pub fn stats(&self) -> HeadStats {
+    pub(super) fn stats(&self) -> HeadStats {
         let n = self.tokens;
         let more = match self.compared {
             None => 0,
@@ -110,7 +110,7 @@ impl<'a> GpuHead<'a> {
     }
 
     /// Computes the gradients; `stats` is the result of [`Self::stats`] for the same tokens.
-    pub fn backward(&self, stats: &HeadStats, g: &TokenGrads, mut dw: Option<&mut Tensor<2>>) -> Tensor<2> {
+    pub(super) fn backward(&self, stats: &HeadStats, g: &TokenGrads, mut dw: Option<&mut Tensor<2>>) -> Tensor<2> {
         let numbers = self.targets.upload_floats(&gradient_inputs(stats, g, self.compared, self.policy.w.dims()[0]));
         let of_other = match self.compared {
             Some(Compared::Head(..)) => Some(self.targets.upload_floats(&reference_inputs(stats, g))),
