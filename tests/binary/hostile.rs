@@ -18,17 +18,22 @@ use crate::common::copy;
 const MODEL: &str = "data/arithmetic/model";
 /// Address space of a run in these tests, in KiB: files that would take more must be refused before an allocation fails.
 const ADDRESSES: usize = 3_000_000;
-const TIME: Duration = Duration::from_secs(60);
+/// The processor time of a run, in seconds. Other programs change the time on the clock.
+const SECONDS: usize = 60;
+/// A run that waits takes no processor time.
+const TIME: Duration = Duration::from_secs(600);
 
-/// Runs `trainer ARGS…` in a small address space; returns its exit code and its messages, or `None` if it did not end in time.
+/// Runs `trainer ARGS…` in a small address space; returns its exit code, `None` if it took too much processor time, and its messages.
+/// Returns `None` if the run did not end.
 fn run(args: &[String]) -> Option<(Option<i32>, String)> {
-    run_within(ADDRESSES, args)
+    run_within(ADDRESSES, SECONDS, args)
 }
 
-/// Runs the program in an address space of this many KiB.
-pub(crate) fn run_within(addresses: usize, args: &[String]) -> Option<(Option<i32>, String)> {
+/// Runs the program in an address space of this many KiB, for at most this many seconds of processor time.
+pub(crate) fn run_within(addresses: usize, seconds: usize, args: &[String]) -> Option<(Option<i32>, String)> {
     let mut command = Command::new("sh");
-    command.args(["-c", &format!("ulimit -v {addresses}; exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_trainer")]).args(args);
+    let limited = format!("ulimit -v {addresses}; ulimit -t {seconds}; exec \"$0\" \"$@\"");
+    command.args(["-c", &limited, env!("CARGO_BIN_EXE_trainer")]).args(args);
     command.current_dir(env!("CARGO_MANIFEST_DIR")).stdout(Stdio::null()).stderr(Stdio::piped());
     let (mut child, start) = (command.spawn().unwrap(), Instant::now());
     let mut stderr = child.stderr.take().unwrap();
@@ -303,19 +308,18 @@ fn long_input_is_read_in_linear_time() {
         ("unknown", format!("{head}{}", lines(&|i| format!("k{i}: {i}\n"))), 2),
     ] {
         std::fs::write(at("long.yaml"), text).unwrap();
-        let start = Instant::now();
-        let ended = run(&["config", "show", "--config", &at("long.yaml")].map(str::to_owned));
+        let ended = run_within(ADDRESSES, SECONDS / 2, &["config", "show", "--config", &at("long.yaml")].map(str::to_owned));
         let (code, messages) = ended.unwrap_or_else(|| panic!("{name}: it did not end within {TIME:?}"));
         let shown: String = messages.chars().take(500).collect();
         assert_eq!(code, Some(expected), "{name}: {shown}");
-        assert!(messages.len() < 100_000 && start.elapsed() < TIME / 2, "{name} took {:?}: {shown}", start.elapsed());
+        assert!(messages.len() < 100_000, "{name}: {shown}");
     }
     let shown = ["config", "show", "--config", "arithmetic/first.yaml"].map(str::to_owned).into_iter();
     let overrides = |sign: &'static str| (0..20_000).map(move |i| format!("{sign}data.apply_chat_template_kwargs.k{i}={i}"));
     for (sign, expected) in [("+", 0), ("", 2)] {
-        let start = Instant::now();
-        let (code, _) = run(&shown.clone().chain(overrides(sign)).collect::<Vec<_>>()).expect("it ends");
-        assert!(code == Some(expected) && start.elapsed() < TIME / 6, "{sign}: {code:?} after {:?}", start.elapsed());
+        let (code, _) =
+            run_within(ADDRESSES, SECONDS / 6, &shown.clone().chain(overrides(sign)).collect::<Vec<_>>()).expect("it ends");
+        assert_eq!(code, Some(expected), "{sign}");
     }
     let row = json!({"data_source": "openai/gsm8k", "reward_model": {"ground_truth": "2"}, "prompt": [{"role": "user",
                      "content": vec![json!({"type": "text", "text": "1"}); MANY]}]});

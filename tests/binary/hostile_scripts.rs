@@ -1,7 +1,6 @@
 //! Scripts of strangers: the converter reads each within a fixed memory, and in a moment.
 
 use std::fs;
-use std::time::{Duration, Instant};
 
 use crate::hostile::run_within;
 
@@ -44,13 +43,12 @@ fn scripts_are_read_within_a_fixed_memory() {
     for (name, script, expected) in scripts() {
         let path = folder.path().join("script.sh");
         fs::write(&path, script + "\n").unwrap();
-        let start = Instant::now();
-        let (code, messages) = run_within(ADDRESSES, &["from-verl".to_owned(), format!("@{}", path.display())]).expect("it ends");
+        let (code, messages) =
+            run_within(ADDRESSES, 20, &["from-verl".to_owned(), format!("@{}", path.display())]).expect("it ends");
         let shown: String = messages.chars().take(500).collect();
         // No script here starts verl.
         assert_eq!(code, Some(2), "{name}: {shown}");
         assert!(messages.contains(expected) && !messages.contains("panicked"), "{name}: {shown}");
-        assert!(start.elapsed() < Duration::from_secs(20), "{name}: {:?}", start.elapsed());
     }
 }
 
@@ -61,8 +59,6 @@ fn unknown_keys_take_little_time_each() {
     let path = folder.path().join("script.sh");
     let keys: String = (0..2000).map(|key| format!(" +section.unknown_{key}=1")).collect();
     fs::write(&path, format!("python3 -m verl.trainer.main_ppo data.train_files=a.parquet{keys}\n")).unwrap();
-    let start = Instant::now();
-    let (code, messages) = run_within(ADDRESSES, &["from-verl".to_owned(), format!("@{}", path.display())]).expect("it ends");
+    let (code, messages) = run_within(ADDRESSES, 10, &["from-verl".to_owned(), format!("@{}", path.display())]).expect("it ends");
     assert_eq!(code, Some(1), "{}", messages.chars().take(500).collect::<String>());
-    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
 }
