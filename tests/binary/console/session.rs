@@ -5,7 +5,7 @@ use std::process::Command;
 
 use regex::Regex;
 
-use crate::common::trainer;
+use crate::common::{copy, trainer};
 use crate::numpy::has_numpy;
 
 /// Plays a block, and returns its present text.
@@ -23,11 +23,13 @@ pub(super) const MARKS: &[(&str, Play)] = &[
     ("sh,short", Session::short),
     // The same for functions on columns, where Python has NumPy.
     ("sh,short,needs-numpy", Session::short_with_numpy),
+    // The same with files that readers have, which are in `tests/data/pages/PAGE`.
+    ("sh,needs-files", Session::short),
+    ("sh,needs-jq", Session::run_with_jq),
     // Files, if their first line is a comment with the name.
     ("python", Session::file),
     ("yaml", Session::file),
     // Commands that a test machine cannot run.
-    ("sh,needs-files", Session::keep),
     ("sh,needs-gpu", Session::keep),
     ("sh,needs-idle-machine", Session::keep),
     ("sh,needs-machines", Session::keep),
@@ -54,6 +56,10 @@ impl Session {
         for name in ["data", "recipes"] {
             let target = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
             std::os::unix::fs::symlink(target, folder.path().join(name)).unwrap();
+        }
+        let files = Path::new("tests/data/pages").join(Path::new(&page).file_stem().unwrap());
+        if files.exists() {
+            copy(&files, folder.path());
         }
         Self { page, folder }
     }
@@ -133,11 +139,18 @@ impl Session {
         if has_numpy() { self.short(body) } else { body.to_owned() }
     }
 
+    fn run_with_jq(&self, body: &str) -> String {
+        let there = Command::new("jq").arg("--version").output().is_ok();
+        if there { self.run(body) } else { body.to_owned() }
+    }
+
     fn short(&self, body: &str) -> String {
         let lines = body.replace("\\\n", " ");
         let short = |line: &str| {
             let (command, comment) = line.split_once("  #").unwrap_or((line, ""));
-            let two = if command.starts_with("trainer ") { " trainer.total_training_steps=2" } else { "" };
+            let trains = ["--config ", "sft ", "rm ", "dpo ", "distill "];
+            let trains = command.strip_prefix("trainer ").is_some_and(|args| trains.iter().any(|kind| args.starts_with(kind)));
+            let two = if trains { " trainer.total_training_steps=2" } else { "" };
             let few = if command.starts_with("trainer dpo ") { " data.train_max_samples=128" } else { "" };
             format!("{}{two}{few} # {comment}\n", command.trim_end())
         };
