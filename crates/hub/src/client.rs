@@ -8,17 +8,11 @@ use ureq::http::header::{AUTHORIZATION, LOCATION, RANGE, RETRY_AFTER};
 use ureq::http::{HeaderMap, HeaderValue, Response, Uri};
 use ureq::{Agent, Body};
 
-use super::environment::Environment;
+use super::environment::{Environment, RetryWaits};
 use super::error::{HubError, HubErrorKind, origin};
 use super::name::HubName;
 
 const MAX_REDIRECTS: usize = 10;
-/// The wait before the second attempt; it doubles with each further attempt.
-const WAIT: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 500 });
-/// The longest accepted `Retry-After`.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// The longest total of these waits in a process; the Hub's limits are for 5 minutes.
-const MAX_WAITED: Duration = Duration::from_secs(600);
 /// The byte limit of a reply that an error quotes.
 const QUOTED: u64 = 300;
 
@@ -27,7 +21,7 @@ pub(crate) struct HubClient {
     pub environment: Environment,
     agent: Agent,
     authorization: Option<HeaderValue>,
-    /// Seconds waited so far because the server asked for it.
+    /// Milliseconds waited so far because the server asked for it.
     pub waited: AtomicU64,
 }
 
@@ -120,9 +114,11 @@ impl HubClient {
             ),
             (408 | 429 | 500.., _) => {
                 let retry_after = headers.get(RETRY_AFTER).and_then(|after| after.to_str().ok()?.trim().parse().ok());
-                let wait = retry_after.map(Duration::from_secs).unwrap_or_default().min(LONGEST_WAIT);
-                let waited = self.waited.fetch_add(wait.as_secs(), Ordering::Relaxed);
-                if waited + wait.as_secs() > MAX_WAITED.as_secs() {
+                let RetryWaits { longest, total, .. } = self.environment.waits;
+                let wait = retry_after.map(Duration::from_secs).unwrap_or_default().min(longest);
+                let waited = Duration::from_millis(self.waited.fetch_add(wait.as_millis() as u64, Ordering::Relaxed));
+                if waited + wait > total {
+                    let waited = waited.as_secs();
                     let message =
                         format!("{endpoint} replies with status {status} again, after waits of {waited} s that it asked for");
                     return HubError::permanent(message, "try again later");
@@ -144,35 +140,38 @@ impl HubClient {
     }
 }
 
-/// Calls `attempt` until it succeeds, returns a permanent error, or fails `times` times in a row without progress. `attempt` sets
-/// its flag if it made progress. `waits`: also repeats attempts without a reply.
-///
-/// # Errors
-/// The error of the last attempt.
-pub(crate) fn retrying<T>(
-    times: u32,
-    waits: bool,
-    mut attempt: impl FnMut(&mut bool) -> Result<T, HubError>,
-) -> Result<T, HubError> {
-    let mut failed = 0;
-    loop {
-        let mut progress = false;
-        let error = match attempt(&mut progress) {
-            Ok(done) => return Ok(done),
-            Err(error) => error,
-        };
-        failed = if progress && error.kind != HubErrorKind::Slow { 1 } else { failed + 1 };
-        let again = match error.kind {
-            HubErrorKind::Permanent => false,
-            HubErrorKind::Transient | HubErrorKind::Slow => true,
-            HubErrorKind::Unreachable => waits,
-        };
-        if !again || failed >= times {
-            return Err(error);
+impl Environment {
+    /// Calls `attempt` until it succeeds, returns a permanent error, or fails `times` times in a row without progress. `attempt` sets
+    /// its flag if it made progress. `waits`: also repeats attempts without a reply.
+    ///
+    /// # Errors
+    /// The error of the last attempt.
+    pub(crate) fn retrying<T>(
+        &self,
+        times: u32,
+        waits: bool,
+        mut attempt: impl FnMut(&mut bool) -> Result<T, HubError>,
+    ) -> Result<T, HubError> {
+        let mut failed = 0;
+        loop {
+            let mut progress = false;
+            let error = match attempt(&mut progress) {
+                Ok(done) => return Ok(done),
+                Err(error) => error,
+            };
+            failed = if progress && error.kind != HubErrorKind::Slow { 1 } else { failed + 1 };
+            let again = match error.kind {
+                HubErrorKind::Permanent => false,
+                HubErrorKind::Transient | HubErrorKind::Slow => true,
+                HubErrorKind::Unreachable => waits,
+            };
+            if !again || failed >= times {
+                return Err(error);
+            }
+            let wait = self.waits.first * 2_u32.pow(failed - 1);
+            tracing::warn!("{}; trying again in {:.1} s", error.message, wait.as_secs_f64());
+            thread::sleep(wait);
         }
-        let wait = WAIT * 2_u32.pow(failed - 1);
-        tracing::warn!("{}; trying again in {:.1} s", error.message, wait.as_secs_f64());
-        thread::sleep(wait);
     }
 }
 

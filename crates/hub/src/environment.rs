@@ -31,11 +31,33 @@ pub struct Environment {
     pub(crate) reply_timeout: Duration,
     /// Longest silence within a reply.
     pub(crate) read_timeout: Duration,
+    /// The waits between attempts.
+    pub waits: RetryWaits,
     /// True if progress bars are allowed.
     pub has_bar: bool,
     token: Option<String>,
     /// True if downloads send the token; uploads always do.
     is_implicit: bool,
+}
+
+/// The waits between attempts of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct RetryWaits {
+    /// The wait before the second attempt; it doubles with each further attempt.
+    pub first: Duration,
+    /// The longest accepted `Retry-After`.
+    pub longest: Duration,
+    /// The longest total of waits that servers ask for; the Hub's limits are for 5 minutes.
+    pub total: Duration,
+}
+
+impl RetryWaits {
+    /// The waits for the Hub.
+    pub const PATIENT: Self =
+        Self { first: Duration::from_millis(500), longest: Duration::from_secs(60), total: Duration::from_secs(600) };
+    /// Waits for tests, which replace the server.
+    pub const SHORT: Self =
+        Self { first: Duration::from_millis(1), longest: Duration::from_millis(20), total: Duration::from_millis(200) };
 }
 
 impl Environment {
@@ -70,6 +92,7 @@ impl Environment {
             offline: is_on("HF_HUB_OFFLINE") || set("HF_HUB_OFFLINE").is_none() && is_on("TRANSFORMERS_OFFLINE"),
             reply_timeout: seconds("HF_HUB_ETAG_TIMEOUT", &set)?,
             read_timeout: seconds("HF_HUB_DOWNLOAD_TIMEOUT", &set)?,
+            waits: if cfg!(test) { RetryWaits::SHORT } else { RetryWaits::PATIENT },
             has_bar: !is_on("HF_HUB_DISABLE_PROGRESS_BARS"),
             token,
             is_implicit: !is_on("HF_HUB_DISABLE_IMPLICIT_TOKEN"),

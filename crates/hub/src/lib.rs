@@ -25,7 +25,7 @@ mod upload_objects;
 mod writer;
 
 pub use dataset_files::Purpose;
-pub use environment::Environment;
+pub use environment::{Environment, RetryWaits};
 pub use error::{HubError, HubErrorKind};
 pub use fetch::{Hub, HubFiles};
 pub use model_files::ModelParts;

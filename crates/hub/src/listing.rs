@@ -6,7 +6,7 @@ use std::io::Read;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::client::{HubClient, retrying};
+use super::client::HubClient;
 use super::error::HubError;
 use super::name::{HubName, RepoKind};
 use super::paced::Paced;
@@ -99,7 +99,7 @@ impl Listing {
     pub(crate) fn request(client: &HubClient, name: &HubName, revision: &str) -> Result<(String, Self), HubError> {
         let path = format!("/api/{}/revision/{}?blobs=true", api_path(name), revision.replace('/', "%2F"));
         let address = client.environment.url(&path);
-        let text = retrying(ATTEMPTS, false, |_| {
+        let text = client.environment.retrying(ATTEMPTS, false, |_| {
             let body = client.get(name, &address, 0)?.into_body().into_with_config().limit(MAX_BYTES).reader();
             let (mut text, mut body) = (Vec::new(), Paced::new(body));
             let read = body.read_to_end(&mut text);

@@ -10,7 +10,6 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 use ureq::http::HeaderMap;
 
-use super::client::retrying;
 use super::environment::Environment;
 use super::error::HubError;
 use super::upload_objects::{ATTEMPTS, LocalFile, files_below, send};
@@ -77,7 +76,9 @@ impl Push {
     pub fn prepare(environment: Environment, mut target: PushTarget) -> Result<Self, HubError> {
         let writer = HubWriter::new(environment)?;
         // A user waits for this reply.
-        let user = retrying(2, true, |_| writer.json(&target.repo, &writer.get(&writer.environment.url("/api/whoami-v2"))?))?;
+        let user = writer
+            .environment
+            .retrying(2, true, |_| writer.json(&target.repo, &writer.get(&writer.environment.url("/api/whoami-v2"))?))?;
         if !target.repo.contains('/') {
             let name = user.get("name").and_then(Value::as_str);
             let name =
@@ -137,7 +138,8 @@ impl Push {
         let address = self.writer.environment.url("/api/repos/create");
         self.create_unless_exists(&address, &description)?;
         if *private {
-            let facts = retrying(ATTEMPTS, true, |_| self.writer.json(repo, &self.writer.get(&self.api(""))?))?;
+            let facts =
+                self.writer.environment.retrying(ATTEMPTS, true, |_| self.writer.json(repo, &self.writer.get(&self.api(""))?))?;
             if facts.get("private") != Some(&Value::Bool(true)) {
                 return Err(HubError::permanent(
                     format!("`{repo}` is public, but --private asks for a private repository"),
@@ -153,7 +155,7 @@ impl Push {
 
     /// Creates a repository or branch, which may exist already.
     fn create_unless_exists(&self, address: &str, description: &Value) -> Result<(), HubError> {
-        retrying(ATTEMPTS, true, |_| {
+        self.writer.environment.retrying(ATTEMPTS, true, |_| {
             let reply = self.writer.post(address, JSON, description.to_string().as_bytes(), &HeaderMap::new())?;
             match reply.status {
                 200..=299 | 409 => Ok(()),
@@ -165,7 +167,7 @@ impl Push {
     /// Returns the README of the branch.
     fn remote_card(&self) -> Result<Option<String>, HubError> {
         let address = format!("/{}/raw/{}/{CARD}", self.repo(), quoted(&self.target.branch));
-        retrying(ATTEMPTS, true, |_| {
+        self.writer.environment.retrying(ATTEMPTS, true, |_| {
             let reply = self.writer.get(&self.writer.environment.url(&address))?;
             match reply.status {
                 404 => Ok(None),
@@ -183,7 +185,7 @@ impl Push {
         });
         let body = json!({"files": description.collect::<anyhow::Result<Vec<_>>>()?}).to_string();
         let address = self.api(&format!("/preupload/{}", quoted(&self.target.branch)));
-        let reply = retrying(ATTEMPTS, true, |_| {
+        let reply = self.writer.environment.retrying(ATTEMPTS, true, |_| {
             let reply = self.writer.post(&address, JSON, body.as_bytes(), &HeaderMap::new())?;
             self.writer.json(self.repo(), &reply)
         })?;
@@ -215,7 +217,7 @@ impl Push {
     fn commit(&self, lines: &[Value]) -> Result<String, HubError> {
         let body: String = lines.iter().map(|line| format!("{line}\n")).collect();
         let address = self.api(&format!("/commit/{}", quoted(&self.target.branch)));
-        retrying(ATTEMPTS, true, |_| {
+        self.writer.environment.retrying(ATTEMPTS, true, |_| {
             let reply = self.writer.post(&address, "application/x-ndjson", body.as_bytes(), &HeaderMap::new())?;
             let made = self.writer.json(self.repo(), &reply)?;
             let name = made.get("commitOid").and_then(Value::as_str).map(str::to_owned);

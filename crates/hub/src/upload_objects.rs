@@ -11,7 +11,6 @@ use sha1::{Digest, Sha1};
 use sha2::Sha256;
 use ureq::http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::client::retrying;
 use super::error::HubError;
 use super::writer::{HubWriter, Reply};
 
@@ -74,7 +73,7 @@ fn hex(bytes: &[u8]) -> String {
 /// # Errors
 /// If the server refuses the file, or every attempt fails.
 pub(super) fn send(writer: &HubWriter, repo: &str, revision: &str, file: &LocalFile) -> Result<bool, HubError> {
-    retrying(ATTEMPTS, true, |_| {
+    writer.environment.retrying(ATTEMPTS, true, |_| {
         let Some(upload) = UploadPlan::request(writer, repo, revision, file)? else { return Ok(false) };
         upload.send(writer, file)?;
         if let Some((address, headers)) = &upload.verify {
@@ -141,7 +140,9 @@ impl UploadPlan {
         for (i, address) in parts.iter().enumerate() {
             let from = i as u64 * size;
             let length = (*size).min(file.size - from);
-            let reply = retrying(ATTEMPTS, true, |_| writer.put(address, &HeaderMap::new(), &file.path, from, length))?;
+            let reply = writer
+                .environment
+                .retrying(ATTEMPTS, true, |_| writer.put(address, &HeaderMap::new(), &file.path, from, length))?;
             check_stored(file, &reply)?;
             let tag = reply.headers.get("etag").and_then(|tag| tag.to_str().ok()).filter(|tag| !tag.is_empty());
             let tag = tag.ok_or_else(|| HubError::transient(format!("{}: part {} has no ETag", file.name, i + 1)))?;
