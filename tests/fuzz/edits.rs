@@ -57,7 +57,7 @@ enum Edit {
 }
 
 /// Numbers at the edges of types.
-const NUMBERS: &[&str] = &[
+pub(crate) const NUMBERS: &[&str] = &[
     "0",
     "-1",
     "1",

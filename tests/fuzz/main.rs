@@ -10,28 +10,35 @@
 //!
 //! A failure is shrunk and printed. If a fault ends the process, the message of the watch names the file with the current input.
 
+mod adapters;
 mod agents;
 mod calculator;
 mod data;
 mod edits;
 mod hub;
+mod hub_servers;
 mod mcp;
 mod models;
 mod openai;
 mod peers;
 mod requests;
 mod rewards;
+mod scripted;
+mod serve;
 mod settings;
+mod tool_servers;
 mod watch;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
+use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
 use burnish::util::limited_memory::LimitedMemory;
 use edits::{Edits, edits};
-use watch::Watch;
+use watch::{ALONE, Watch};
 
 /// The allocator of the program: without it, the memory of a template is not bounded.
 #[global_allocator]
@@ -60,6 +67,7 @@ macro_rules! targets {
 }
 
 targets! {
+    adapters::adapters
     agents::turns
     calculator::expressions
     settings::yaml
@@ -67,7 +75,6 @@ targets! {
     settings::overrides
     settings::interpolations
     settings::verl_scripts
-    settings::growing_scripts
     peers::peer_commands
     peers::peer_programs
     models::config_json
@@ -81,14 +88,27 @@ targets! {
     hub::hub_listings
     hub::hub_readmes
     hub::hub_indices
+    hub_servers::hub_servers
     mcp::streams_of_servers
     mcp::lists_of_servers
+    tool_servers::tool_servers
     openai::openai_bodies
     requests::requests
     rewards::scorers
     rewards::remote_replies
     rewards::sandbox_replies
     rewards::request_bodies
+}
+
+/// Scripts that grow run in a separate process, which has no other memory.
+#[test]
+fn growing_scripts() {
+    if std::env::var_os(ALONE).is_some() {
+        return fuzz(&settings::growing_scripts());
+    }
+    let mut alone = Command::new(std::env::current_exe().unwrap());
+    let ran = alone.args(["growing_scripts", "--exact", "--nocapture"]).env(ALONE, (512_u64 << 20).to_string()).status();
+    assert!(ran.unwrap().success(), "{alone:?} fails");
 }
 
 /// Every word of a target, repeated to a megabyte, in the middle of an input: a reader with quadratic time takes minutes, and the
@@ -143,26 +163,43 @@ fn fuzz(target: &Target) {
         watch.input(seed);
         (target.read)(seed, folder.path());
     }
+    let input = |edits: &Edits| edits.apply(&seeds, target.words);
+    explore(&watch, target.cases, &edits(seeds.len(), target.words.len()), input, |_, input| (target.read)(input, folder.path()));
+}
+
+/// Tries generated values. `text` is the input that the watch keeps and a failure prints; `check` must not panic.
+fn explore<S: Strategy>(
+    watch: &Watch,
+    cases: u32,
+    values: &S,
+    text: impl Fn(&S::Value) -> Vec<u8>,
+    check: impl Fn(&S::Value, &[u8]),
+) where
+    S::Value: Clone,
+{
     let seed: u64 =
         std::env::var("BURNISH_FUZZ_SEED").map_or(0, |seed| seed.parse().expect("BURNISH_FUZZ_SEED must be a number"));
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
-    let cases =
-        std::env::var("PROPTEST_CASES").map_or(target.cases, |cases| cases.parse().expect("PROPTEST_CASES must be a number"));
-    let config = Config { cases, failure_persistence: None, max_shrink_iters: 20_000, ..Config::default() };
+    let cases = std::env::var("PROPTEST_CASES").map_or(cases, |cases| cases.parse().expect("PROPTEST_CASES must be a number"));
+    let config =
+        Config { cases, failure_persistence: None, max_shrink_iters: 20_000, max_shrink_time: 120_000, ..Config::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
-    let result = runner.run(&edits(seeds.len(), target.words.len()), |edits: Edits| {
-        let input = edits.apply(&seeds, target.words);
+    let result = runner.run(values, |value| {
+        let input = text(&value);
         watch.input(&input);
-        let read = catch_unwind(AssertUnwindSafe(|| (target.read)(&input, folder.path())));
-        read.map_err(|panic| TestCaseError::fail(message(panic.as_ref())))
+        let checked = catch_unwind(AssertUnwindSafe(|| {
+            check(&value, &input);
+            watch.check_peak();
+        }));
+        checked.map_err(|panic| TestCaseError::fail(message(panic.as_ref())))
     });
-    if let Err(TestError::Fail(reason, edits)) = &result {
-        let input = edits.apply(&seeds, target.words);
-        let path = kept(target.name, &input);
-        panic!("{}: {reason}\ninput, also in {}: {:?}", target.name, path.display(), String::from_utf8_lossy(&input));
+    if let Err(TestError::Fail(reason, value)) = &result {
+        let input = text(value);
+        let path = kept(watch.target, &input);
+        panic!("{}: {reason}\ninput, also in {}: {:?}", watch.target, path.display(), String::from_utf8_lossy(&input));
     }
-    result.unwrap();
+    assert!(result.is_ok(), "{}: {result:?}", watch.target);
 }
 
 /// Writes an input that failed to the folder of temporary files.

@@ -14,7 +14,11 @@ pub(crate) const LONGEST: Duration = Duration::from_secs(60);
 /// Maximum memory of this process in bytes, with all its targets at once.
 pub(crate) const MAX_MEMORY: u64 = 6 << 30;
 
+/// The variable of a process that has one target alone: the maximum of its memory, in bytes.
+pub(crate) const ALONE: &str = "BURNISH_FUZZ_ALONE";
+
 pub(crate) struct Watch {
+    pub target: &'static str,
     path: PathBuf,
     file: Mutex<File>,
     since: Arc<Mutex<Instant>>,
@@ -24,13 +28,13 @@ impl Watch {
     pub(crate) fn start(target: &'static str) -> Self {
         let path = std::env::temp_dir().join(format!("burnish-fuzz-{target}-{}", std::process::id()));
         let since = Arc::new(Mutex::new(Instant::now()));
-        let (own, alive) = (path.clone(), Arc::downgrade(&since));
+        let (own, alive, max) = (path.clone(), Arc::downgrade(&since), of_alone().unwrap_or(MAX_MEMORY));
         thread::spawn(move || {
             while let Some(since) = alive.upgrade() {
                 let took = since.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
                 drop(since);
                 let fault = match memory() {
-                    memory if memory > MAX_MEMORY => format!("the process has {} MiB", memory >> 20),
+                    memory if memory > max => format!("the process has {} MiB", memory >> 20),
                     _ if took > LONGEST => format!("an input takes longer than {} s", LONGEST.as_secs()),
                     _ => {
                         thread::sleep(Duration::from_millis(50));
@@ -42,7 +46,7 @@ impl Watch {
                 std::process::abort();
             }
         });
-        Self { file: Mutex::new(File::create(&path).unwrap()), path, since }
+        Self { target, file: Mutex::new(File::create(&path).unwrap()), path, since }
     }
 
     /// Records the next input.
@@ -55,10 +59,26 @@ impl Watch {
     }
 }
 
+impl Watch {
+    /// Checks the highest memory of a process with one target.
+    pub(crate) fn check_peak(&self) {
+        let Some(max) = of_alone() else { return };
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim_end_matches("kB").trim().parse::<u64>().ok());
+        let peak = peak.unwrap_or_default() << 10;
+        assert!(peak <= max, "the process has taken {} MiB, more than {} MiB", peak >> 20, max >> 20);
+    }
+}
+
 impl Drop for Watch {
     fn drop(&mut self) {
         _ = std::fs::remove_file(&self.path);
     }
+}
+
+/// The maximum of the memory, if this process has one target.
+fn of_alone() -> Option<u64> {
+    std::env::var(ALONE).ok().map(|max| max.parse().expect("a number of bytes"))
 }
 
 /// Resident memory of this process in bytes; 0 without `/proc`.
