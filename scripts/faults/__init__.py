@@ -1,0 +1,1 @@
+"""The parts of scripts/fault-injection, one file for each kind of fault."""

@@ -1,0 +1,5 @@
+"""Faults of one of two ranks."""
+
+
+def rows(bench):
+    return []
