@@ -81,13 +81,13 @@ class Bench:
         for line in (run / "metrics.jsonl").read_text().splitlines():
             row = json.loads(line)
             row["data"] = {k: v for k, v in row["data"].items() if not k.startswith(("timing_", "perf/"))}
-            rows.append(json.dumps(row))
+            rows.append(row)
         last = run / f"global_step_{STEPS}"
         # The manifest counts the saves of the folder, and the configuration names the folder.
         names = [p for p in sorted(last.rglob("*")) if p.is_file() and p.name not in ("manifest.json", "config.yaml")]
         files = {str(p.relative_to(last)): zlib.crc32(p.read_bytes()) for p in names}
         pointers = {p.name: p.read_text() for p in sorted(run.glob("*_checkpointed_iteration.txt"))}
-        samples = (run / "samples.jsonl").read_text()
+        samples = [json.loads(line) for line in (run / "samples.jsonl").read_text().splitlines()]
         return rows, files, pointers, samples
 
     def resume(self, run, keep, ranks=None):
@@ -100,11 +100,21 @@ class Bench:
     def compare(self, run):
         for ours, theirs, what in zip(self.outcome(run), self.expected, ("metrics", "files", "pointers", "samples")):
             if ours != theirs:
-                raise Wrong(f"other {what} than undisturbed: {ours} instead of {theirs}"[:1500])
+                raise Wrong(f"other {what} than undisturbed: {difference(ours, theirs)}"[:1500])
         known = {p.name for p in self.whole.iterdir()}
-        left = [p.name for p in run.iterdir() if p.name not in known and not re.match(r"global_step_|trainer-rank|\.lock$", p.name)]
+        left = [p.name for p in run.iterdir() if p.name not in known and not re.match(r"global_step_|trainer-rank|kept_|\.lock$", p.name)]
         if left:
             raise Wrong(f"left behind: {left}")
+
+
+def difference(ours, theirs):
+    """The differing parts of two values."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        keys = [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]
+        return {key: difference(ours.get(key), theirs.get(key)) for key in keys}
+    if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+        return [difference(*pair) for pair in zip(ours, theirs) if pair[0] != pair[1]]
+    return f"{len(ours)} elements instead of {len(theirs)}" if isinstance(ours, list) and isinstance(theirs, list) else f"{ours} instead of {theirs}"
 
 
 def sound(folder):

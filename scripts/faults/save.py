@@ -18,14 +18,13 @@ WRITING = ["openat", "write", "writev", "pwrite64", "copy_file_range", "sendfile
 def calls_on(bench, keep, first):
     """The main thread's calls on the run's folder from the row of step `first` to the next one, each as (call, its number, text)."""
     run, log = bench.copy(keep), bench.folder / "trace.txt"
-    done = bench.run(run, 1, prefix=["strace", "-f", "-y", "-s", "0", "-e", "trace=" + ",".join(f"?{c}" for c in CALLS), "-o", str(log)])
+    done = bench.run(run, 1, prefix=["strace", "-y", "-s", "0", "-e", "trace=" + ",".join(f"?{c}" for c in CALLS), "-o", str(log)])
     bench.insist(done)
     lines = log.read_text().splitlines()
-    main, seen, found, rows = lines[0].split()[0], collections.Counter(), [], first if keep is None else first - 1
-    for line in lines:
-        pid, _, text = line.partition(" ")
-        call = re.match(r"\s*(\w+)\(", text)
-        if pid != main or not call:
+    seen, found, rows = collections.Counter(), [], 0
+    for text in lines:
+        call = re.match(r"(\w+)\(", text)
+        if not call:
             continue
         seen[call[1]] += 1
         if call[1] == "write" and "metrics.jsonl>" in text:
@@ -39,9 +38,9 @@ def calls_on(bench, keep, first):
 
 
 def injected(bench, keep, call, number, what):
-    """A run whose main thread meets a fault at one call; its remaining files, before it runs again."""
+    """A run whose main thread (and no other thread, nor a process of tools) meets a fault at one call; its remaining files, before it runs again."""
     run = bench.copy(keep)
-    done = bench.run(run, 1, prefix=["strace", "-f", "-qq", "-e", f"trace={call}", "-e", f"inject={call}:{what}:when={number}", "-o", "/dev/null"])
+    done = bench.run(run, 1, prefix=["strace", "-qq", "-e", f"trace={call}", "-e", f"inject={call}:{what}:when={number}", "-o", "/dev/null"])
     if keep and not sound_ones(run):
         raise Wrong("no whole checkpoint is left")
     return run, done
