@@ -102,7 +102,7 @@ class Bench:
             if ours != theirs:
                 raise Wrong(f"other {what} than undisturbed: {difference(ours, theirs)}"[:1500])
         known = {p.name for p in self.whole.iterdir()}
-        left = [p.name for p in run.iterdir() if p.name not in known and not re.match(r"global_step_|trainer-rank|kept_|\.lock$", p.name)]
+        left = [p.name for p in run.iterdir() if p.name not in known and not re.match(r"global_step_|trainer-rank|kept_|earlier-|\.lock$", p.name)]
         if left:
             raise Wrong(f"left behind: {left}")
 

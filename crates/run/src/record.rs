@@ -144,7 +144,7 @@ impl Record {
         if let Some(folder) = &mut self.folder
             && let Err(error) = folder.samples.add(samples)
         {
-            tracing::warn!("samples of step {step} are not recorded: {error:#}");
+            tracing::warn!("samples of step {step} are not written yet: {error:#}");
         }
         self.spent_on_samples += start.elapsed();
     }
@@ -197,6 +197,9 @@ impl Folder {
         self.info.phase = (state == RunState::Failed).then(|| phase.to_owned());
         self.info.state = state;
         self.info.error = error.map(|error| hide(&error).into_owned());
+        if let Err(error) = self.samples.flush() {
+            tracing::warn!("the last samples are not recorded: {error:#}");
+        }
         self.write("how the run ended");
     }
 

@@ -75,8 +75,53 @@ impl SamplesFile {
     /// Adds the samples of a step.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// If the file cannot be written. All samples are kept for the next call.
     pub(crate) fn add(&mut self, samples: &[Sample]) -> Result<()> {
-        samples.iter().try_for_each(|sample| self.0.append(&serde_json::to_string(sample)?))
+        let lines: Vec<String> = samples.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
+        self.0.append_all(&lines)
+    }
+
+    /// Writes the kept samples.
+    ///
+    /// # Errors
+    /// The errors of [`Self::add`].
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        self.0.flush()
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs::OpenOptions;
+    use std::io::Read;
+    use std::process::Command;
+
+    use super::*;
+
+    /// A pipe fails each write while it has no reader, like a full disk.
+    #[test]
+    fn samples_that_cannot_be_written_are_all_written_later() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        // A pipe that is opened for both does not wait for the other end.
+        let reader = OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
+        let mut file = SamplesFile(StepLog::open(&pipe, None).unwrap());
+        drop(reader);
+        let sample = |response: &str| -> Sample {
+            serde_json::from_value(serde_json::json!({
+                "step": 1, "kind": "train", "prompt": "", "response": response, "score": null, "advantage": null, "ground_truth": null,
+                "data_source": "", "components": {}, "finish": "stop", "tokens": [], "log_probs": [], "advantages": null,
+            }))
+            .unwrap()
+        };
+        assert!(file.add(&["a", "b", "c"].map(sample)).is_err());
+        let mut reader = OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
+        file.flush().unwrap();
+        let mut bytes = [0; 4096];
+        let read = reader.read(&mut bytes).unwrap();
+        let lines = String::from_utf8_lossy(&bytes[..read]).into_owned();
+        let responses: Vec<String> = lines.lines().map(|line| serde_json::from_str::<Sample>(line).unwrap().response).collect();
+        assert_eq!(responses, ["a", "b", "c"]);
     }
 }

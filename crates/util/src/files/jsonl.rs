@@ -60,8 +60,18 @@ impl StepLog {
     /// # Errors
     /// If the file cannot be written. The line is kept for the next call.
     pub fn append(&mut self, line: &str) -> Result<()> {
-        self.waiting.push_str(line);
-        self.waiting.push('\n');
+        self.append_all(&[line])
+    }
+
+    /// Appends lines, like [`Self::append`], and syncs once.
+    ///
+    /// # Errors
+    /// If the file cannot be written. All lines are kept for the next call.
+    pub fn append_all(&mut self, lines: &[impl AsRef<str>]) -> Result<()> {
+        for line in lines {
+            self.waiting.push_str(line.as_ref());
+            self.waiting.push('\n');
+        }
         self.flush()
     }
 
