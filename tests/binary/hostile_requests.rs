@@ -115,6 +115,26 @@ fn slow_clients_lose_their_connection_and_nothing_else() {
     });
 }
 
+/// Clients that send nothing, or a little, do not keep the others out.
+#[test]
+fn silent_clients_make_room() {
+    let server = Server::start(&["--port", "0", "--request-timeout", "3", "--max-connections", "8"]);
+    let begun = "POST /get_reward HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900\r\n\r\n{";
+    let silent: Vec<TcpStream> = (0..20)
+        .map(|number| {
+            let mut client = TcpStream::connect(&server.address).unwrap();
+            client.write_all(if number % 2 == 0 { b"" } else { begun.as_bytes() }).unwrap();
+            client
+        })
+        .collect();
+    // A sixth of the time of a request.
+    thread::sleep(Duration::from_millis(700));
+    for _ in 0..8 {
+        assert!(talk(&server.address, &post("Connection: close\r\n", BODY)).0.starts_with("HTTP/1.1 200 OK"));
+    }
+    drop(silent);
+}
+
 #[test]
 fn what_is_too_much_is_refused_before_it_takes_memory() {
     let options = ["--port", "0", "--max-bytes-in-flight", "1000", "--max-request-bytes", "900", "--max-connections", "3"];

@@ -14,6 +14,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+use super::activity::{Activities, Activity, RequestInProgress, SentBody};
 use super::handler::Handler;
 use super::hosts::Hosts;
 use super::http_error::{HttpError, HttpResponse};
@@ -35,6 +36,7 @@ pub(crate) struct Shared<S> {
     pub hosts: Hosts,
     pub limits: ServerLimits,
     pub bodies: Bodies,
+    pub(crate) activities: Activities,
     /// True once the server is asked to stop.
     pub stopping: watch::Receiver<bool>,
 }
@@ -43,10 +45,19 @@ impl<S: Handler> Shared<S> {
     /// Serves a connection until it ends.
     pub(crate) async fn connect(self: Arc<Self>, stream: TcpStream) {
         _ = stream.set_nodelay(true);
-        let (wire, line) = wire(stream);
-        let ended = self.exchange(TokioIo::new(wire)).await;
-        if line.is_unanswered() {
-            self.last_words(&line, ended);
+        let activity = self.activities.add();
+        let (wire, line) = wire(stream, activity.clone());
+        let ended = tokio::select! {
+            ended = self.exchange(TokioIo::new(wire), &activity) => ended,
+            () = activity.must_leave() => {
+                if activity.is_unanswered() {
+                    say(&line, "408 Request Timeout", "other clients need this connection");
+                }
+                return;
+            }
+        };
+        if activity.is_unanswered() {
+            last_words(&line, ended);
         }
         tokio::select! {
             () = line.leave() => {}
@@ -60,10 +71,10 @@ impl<S: Handler> Shared<S> {
         sleep(time).await;
     }
 
-    async fn exchange(self: &Arc<Self>, io: TokioIo<super::wire::Wire>) -> hyper::Result<()> {
+    async fn exchange(self: &Arc<Self>, io: TokioIo<super::wire::Wire>, activity: &Arc<Activity>) -> hyper::Result<()> {
         let answer = |request| {
-            let shared = self.clone();
-            async move { Ok::<_, Infallible>(shared.answer(request).await) }
+            let (shared, activity) = (self.clone(), activity.clone());
+            async move { Ok::<_, Infallible>(shared.answer(request, &activity).await) }
         };
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(self.limits.request_time).max_buf_size(HEAD_BYTES).max_headers(HEADERS);
@@ -75,36 +86,49 @@ impl<S: Handler> Shared<S> {
         connection.await
     }
 
-    /// Sends an error for a request that hyper could not read and did not answer. An idle connection is closed without an error.
-    fn last_words(&self, line: &Line, ended: hyper::Result<()>) {
-        let Err(error) = ended else { return };
-        let (status, reason) = match () {
-            () if error.is_timeout() => ("408 Request Timeout", "the headers took too long"),
-            () if error.is_parse() => ("400 Bad Request", "this is not an HTTP/1.1 request"),
-            () => return,
-        };
-        let body = format!("{{\"error\":\"{reason}\"}}\n");
-        let head = "content-type: application/json\r\nconnection: close";
-        line.send_now(format!("HTTP/1.1 {status}\r\n{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).as_bytes());
-    }
-
-    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> HttpResponse {
+    async fn answer(self: Arc<Self>, request: Request<Incoming>, activity: &Arc<Activity>) -> hyper::Response<SentBody> {
         let name = format!("{} {}", request.method(), request.uri().path());
         let answer = tokio::select! {
-            answer = self.received(request) => answer,
+            answer = self.received(request, activity) => answer,
             () = self.stopped(GRACE) => Err(HttpError::busy("the server is stopping")),
         };
-        answer.unwrap_or_else(|error| {
-            self.handler.on_error(&name, &error);
-            self.handler.error_response(error)
-        })
+        let (response, request) = match answer {
+            Ok((response, request)) => (response, Some(request)),
+            Err(error) => {
+                self.handler.on_error(&name, &error);
+                (self.handler.error_response(error), None)
+            }
+        };
+        response.map(|body| SentBody { body, _request: request })
     }
 
-    async fn received(&self, request: Request<Incoming>) -> Result<HttpResponse, HttpError> {
+    async fn received(
+        &self,
+        request: Request<Incoming>,
+        activity: &Arc<Activity>,
+    ) -> Result<(HttpResponse, RequestInProgress), HttpError> {
         let (head, body) = request.into_parts();
         self.hosts.check(&head)?;
         self.handler.admit(&head)?;
         let body = self.bodies.receive(&head, body).await?;
-        self.handler.clone().answer(head, body).await
+        let request = activity.begin();
+        Ok((self.handler.clone().answer(head, body).await?, request))
     }
+}
+
+/// Sends an error for a request that hyper could not read and did not answer. An idle connection is closed without an error.
+fn last_words(line: &Line, ended: hyper::Result<()>) {
+    let Err(error) = ended else { return };
+    match () {
+        () if error.is_timeout() => say(line, "408 Request Timeout", "the headers took too long"),
+        () if error.is_parse() => say(line, "400 Bad Request", "this is not an HTTP/1.1 request"),
+        () => {}
+    }
+}
+
+/// Sends an error without waiting.
+fn say(line: &Line, status: &str, reason: &str) {
+    let body = format!("{{\"error\":\"{reason}\"}}\n");
+    let head = "content-type: application/json\r\nconnection: close";
+    line.send_now(format!("HTTP/1.1 {status}\r\n{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).as_bytes());
 }

@@ -4,6 +4,7 @@
 //! of connections and the total bytes of all requests; checks hosts; handles malformed requests and clients that leave or never
 //! read; and stops within a second. hyper reads and writes HTTP; its own server loop has no such limits.
 
+mod activity;
 mod bearer;
 mod body;
 mod bound;

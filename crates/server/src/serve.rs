@@ -9,12 +9,13 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use super::activity::Activities;
 use super::connection::{GRACE, Shared};
 use super::handler::Handler;
 use super::hosts::Hosts;
 use super::limits::ServerLimits;
 use super::request::Bodies;
-use super::wire::{Line, wire};
+use super::wire::Line;
 use burnish_util::interrupt::Interrupt;
 
 const POLL: Duration = Duration::from_millis(50);
@@ -22,6 +23,8 @@ const POLL: Duration = Duration::from_millis(50);
 const LAST: Duration = Duration::from_millis(250);
 /// Pause after the system could not accept a connection, such as without free file descriptors.
 const PAUSE: Duration = Duration::from_millis(200);
+/// Time for an idle connection to make room for another.
+const ROOM: Duration = Duration::from_secs(1);
 /// Number of connections that are turned away at the same time.
 const TURNED_AWAY: usize = 64;
 const FULL: &str = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\n\
@@ -43,9 +46,12 @@ pub async fn serve<S: Handler>(
     let listener = TcpListener::from_std(listener)?;
     let limits = limits.within_open_files();
     let (stop, stopping) = watch::channel(false);
-    let shared = Arc::new(Shared { handler, hosts, limits, bodies: Bodies::new(limits), stopping });
+    let shared =
+        Arc::new(Shared { handler, hosts, limits, bodies: Bodies::new(limits), activities: Activities::default(), stopping });
     let places = Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS)));
     let porters = Arc::new(Semaphore::new(TURNED_AWAY));
+    // A client that has not completed a request for this time makes room for others.
+    let patience = limits.request_time / 6;
     let mut connections = JoinSet::new();
     loop {
         let stream = tokio::select! {
@@ -59,9 +65,18 @@ pub async fn serve<S: Handler>(
                 shared.connect(stream).await;
                 drop(place);
             });
-        } else if let Ok(porter) = porters.clone().try_acquire_owned() {
+        } else if shared.activities.make_room(patience) {
+            let (shared, places) = (shared.clone(), places.clone());
             connections.spawn(async move {
-                turned_away(stream).leave().await;
+                match timeout(ROOM, places.acquire_owned()).await {
+                    Ok(Ok(_place)) => shared.connect(stream).await,
+                    _ => drop(turned_away(stream)),
+                }
+            });
+        } else if let Ok(porter) = porters.clone().try_acquire_owned() {
+            let line = turned_away(stream);
+            connections.spawn(async move {
+                line.leave().await;
                 drop(porter);
             });
         } else {
@@ -96,7 +111,7 @@ async fn accept(listener: &TcpListener) -> TcpStream {
 /// Sends status 503 to a client and returns its line. Reads the bytes already sent, since closing a socket with unread bytes
 /// resets the connection.
 fn turned_away(stream: TcpStream) -> Line {
-    let (_, line) = wire(stream);
+    let line = Line::new(stream);
     line.drop_received();
     line.send_now(FULL.as_bytes());
     line

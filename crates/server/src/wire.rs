@@ -3,7 +3,6 @@
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -11,6 +10,8 @@ use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep, timeout};
+
+use super::activity::Activity;
 
 /// Longest time that a client may read nothing of a response.
 const STALL: Duration = Duration::from_secs(30);
@@ -20,26 +21,25 @@ const LINGER: Duration = Duration::from_secs(3);
 /// The stream of a connection, for hyper.
 pub(crate) struct Wire {
     stream: Arc<TcpStream>,
-    unanswered: Arc<AtomicBool>,
+    activity: Arc<Activity>,
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
 /// The connection itself, which remains after hyper drops the [`Wire`].
 pub(crate) struct Line {
     stream: Arc<TcpStream>,
-    unanswered: Arc<AtomicBool>,
 }
 
 /// Splits a connection into the part for hyper and the part that remains.
-pub(crate) fn wire(stream: TcpStream) -> (Wire, Line) {
-    let (stream, unanswered) = (Arc::new(stream), Arc::new(AtomicBool::new(false)));
-    (Wire { stream: stream.clone(), unanswered: unanswered.clone(), stalled: None }, Line { stream, unanswered })
+pub(crate) fn wire(stream: TcpStream, activity: Arc<Activity>) -> (Wire, Line) {
+    let stream = Arc::new(stream);
+    (Wire { stream: stream.clone(), activity, stalled: None }, Line { stream })
 }
 
 impl Line {
-    /// Returns true if the last bytes on the line came from the client.
-    pub(crate) fn is_unanswered(&self) -> bool {
-        self.unanswered.load(Ordering::Relaxed)
+    /// Returns the line of a connection without requests.
+    pub(crate) fn new(stream: TcpStream) -> Self {
+        Self { stream: Arc::new(stream) }
     }
 
     /// Sends a short response without waiting. This works on a connection that has sent nothing else.
@@ -80,7 +80,9 @@ impl AsyncRead for Wire {
                 Err(error) => return Poll::Ready(Err(error)),
                 Ok(count) => {
                     buffer.advance(count);
-                    self.unanswered.fetch_or(count > 0, Ordering::Relaxed);
+                    if count > 0 {
+                        self.activity.received();
+                    }
                     return Poll::Ready(Ok(()));
                 }
             }
@@ -100,7 +102,7 @@ impl Wire {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 written => {
                     self.stalled = None;
-                    self.unanswered.store(false, Ordering::Relaxed);
+                    self.activity.sent();
                     return Poll::Ready(written);
                 }
             }
