@@ -15,21 +15,50 @@ fn has(bytes: &[u8], text: &str) -> bool {
     bytes.windows(text.len()).any(|part| part == text.as_bytes())
 }
 
-/// Secrets: a literal, one from the environment through a key, one only in the environment, one in an address, and a number.
-const SECRETS: [&str; 12] = [
-    "sk-literal-1",
-    "sk-from-environment-2",
-    "wandb-of-environment-3",
-    "pass4word",
-    "987654321",
-    // Values that are secret only by their place, or as part of an address's query.
-    "opened-by-place-6",
-    "cookie-of-header-7",
-    "signature-of-query-8",
-    "key-of-query-9",
-    "short-name-10",
-    "jar-of-cookies-11",
-    "sk-plain-key-12",
+/// The arguments of a reward function that hold a secret at `{}`: by name, by place, in an address, in a list, in a header.
+const PLACES: &[&str] = &[
+    "api_key={}",
+    "url=https://me:{}@host/path",
+    "password={}",
+    "env_vars.OPENED={}",
+    "headers={cookie: 'sid={}', accept: text/plain}",
+    "signed='https://h/x?page=2&sig={}'",
+    "posted='https://h/x?page=2&key={}'",
+    "relative='h/x?token={}'",
+    "pw={}",
+    "pass={}",
+    "auth={}",
+    "cookies={sid: {}}",
+    "options={key: sk-{}}",
+    "accessToken={}",
+    "clientSecret={}",
+    "private-key={}",
+    "openai_key={}",
+    "slack={webhook_url: 'https://hooks/{}'}",
+    "sentry_dsn={}",
+    "credentials={login: {}}",
+    "request_headers.X-Session={}",
+    "listed={headers: ['X-Session: {}']}",
+    "args=[--port,1,--token,{}]",
+    "command='run --api-key {} now'",
+    "text='Authorization: Bearer {}'",
+    "scheme='Bearer {}'",
+    "servers=[{api_key: {}}]",
+    "nested={deep: {secret: {}}}",
+];
+
+/// The secret of a place. All its forms in output contain it.
+fn secret_of(place: usize) -> String {
+    format!("zq{place:02}hidden")
+}
+
+/// Secrets of the environment: read by a key, read by nobody, with characters that every format writes differently, and one of
+/// several lines.
+const VARIABLES: [(&str, &str, &str); 4] = [
+    ("MY_SERVICE", "sk-from-environment-2", "from-environment-2"),
+    ("WANDB_API_KEY", "wandb-of-environment-3", "of-environment-3"),
+    ("MY_PASSWORD", "a\"b\\c<d>&'é\tquoted-4", "quoted-4"),
+    ("MY_PRIVATE_KEY", "-----BEGIN KEY-----\nfirst-line-of-key-5\nsecond-line-of-key-5\n-----END KEY-----", "line-of-key-5"),
 ];
 
 #[test]
@@ -51,21 +80,15 @@ fn a_run_tells_nobody_its_secrets_and_goes_on_without_saving_them() {
         command.args([
             "trainer.test_freq=-1",
             "trainer.logger=[console,file,tensorboard,wandb]",
-            &format!("+{kwargs}.api_key={}", SECRETS[0]),
             &format!("+{kwargs}.token='${{oc.env:MY_SERVICE}}'"),
             &format!("+{kwargs}.again='${{{kwargs}.token}}'"),
+            &format!("+{kwargs}.quoted='${{oc.env:MY_PASSWORD}}'"),
+            &format!("+{kwargs}.pem='${{oc.env:MY_PRIVATE_KEY}}'"),
             &format!("+{kwargs}.home='${{oc.env:MY_HOME,/tmp}}/x'"),
-            &format!("+{kwargs}.url=https://me:{}@host/path", SECRETS[3]),
-            &format!("+{kwargs}.password={}", SECRETS[4]),
-            &format!("+{kwargs}.env_vars.OPENED={}", SECRETS[5]),
-            &format!("+{kwargs}.headers={{cookie: 'sid={}', accept: text/plain}}", SECRETS[6]),
-            &format!("+{kwargs}.signed='https://h/x?page=2&sig={}&key={}'", SECRETS[7], SECRETS[8]),
-            &format!("+{kwargs}.pw={}", SECRETS[9]),
-            &format!("+{kwargs}.cookies={{sid: {}}}", SECRETS[10]),
-            &format!("+{kwargs}.options={{key: {}}}", SECRETS[11]),
         ]);
-        command.args(more).env("MY_SERVICE", SECRETS[1]).env("WANDB_API_KEY", SECRETS[2]).env("WANDB_MODE", "offline");
-        command.env("RUST_LOG", "debug");
+        command.args(PLACES.iter().enumerate().map(|(i, place)| format!("+{kwargs}.{}", place.replace("{}", &secret_of(i)))));
+        command.args(more).envs(VARIABLES.map(|(name, value, _)| (name, value)));
+        command.env("WANDB_MODE", "offline").env("RUST_LOG", "debug");
         command
     };
     let output = command(&[]).output().unwrap();
@@ -81,11 +104,29 @@ fn a_run_tells_nobody_its_secrets_and_goes_on_without_saving_them() {
             .iter()
             .all(|name| written.iter().any(|(file, _)| file.ends_with(name)))
     );
-    for secret in SECRETS {
-        assert!(!has(&shown, secret), "{secret} is shown: {}", String::from_utf8_lossy(&shown));
-        for (file, bytes) in &written {
-            assert!(!has(bytes, secret), "{secret} is in {}", file.display());
+    let secrets: Vec<String> = (0..PLACES.len()).map(secret_of).chain(VARIABLES.map(|(_, _, part)| part.to_owned())).collect();
+    let tells_none = |name: &str, bytes: &[u8]| {
+        for (i, secret) in secrets.iter().enumerate().filter(|(_, secret)| has(bytes, secret)) {
+            panic!("{secret} of {:?} is in {name}: {}", PLACES.get(i), String::from_utf8_lossy(bytes));
         }
+    };
+    tells_none("the console", &shown);
+    written.iter().for_each(|(file, bytes)| tells_none(&file.display().to_string(), bytes));
+    let of_run = run.to_str().unwrap();
+    for args in [&["runs", "show", of_run][..], &["runs", "show", of_run, "--json"], &["runs", "ls", of_run, "--json"]] {
+        tells_none(args[1], &succeed(trainer(args)).stdout);
+    }
+    // The same settings in every command that shows settings.
+    let settings: Vec<_> = command(&[]).get_args().map(std::ffi::OsStr::to_os_string).collect();
+    for more in [&["config", "show"][..], &["config", "show", "--sources"], &["config", "show", "--format", "json"], &[]] {
+        let mut show = trainer(more);
+        show.args(&settings).envs(VARIABLES.map(|(name, value, _)| (name, value)));
+        if more.is_empty() {
+            show.arg("--dry-run");
+        }
+        let output = show.output().unwrap();
+        assert!(output.status.success(), "{more:?}: {}", String::from_utf8_lossy(&output.stderr));
+        tells_none(&format!("{more:?}"), &[output.stdout, output.stderr].concat());
     }
     let saved = fs::read_to_string(run.join("global_step_1/config.yaml")).unwrap();
     for line in ["api_key: '***'", "token: '${oc.env:MY_SERVICE}'", "again: '${oc.env:MY_SERVICE}'", "home: '/tmp/x'"] {
@@ -99,7 +140,7 @@ fn a_run_tells_nobody_its_secrets_and_goes_on_without_saving_them() {
     // The saved configuration alone is not enough: hidden values must be given again.
     let config = run.join("global_step_1/config.yaml");
     let mut again = trainer(&["--config", config.to_str().unwrap(), "--dry-run"]);
-    let refused = again.env("MY_SERVICE", SECRETS[1]).output().unwrap();
+    let refused = again.envs(VARIABLES.map(|(name, value, _)| (name, value))).output().unwrap();
     let message = String::from_utf8(refused.stderr).unwrap();
     assert_eq!(refused.status.code(), Some(2), "{message}");
     for key in ["api_key", "url", "password"] {

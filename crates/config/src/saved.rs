@@ -3,7 +3,9 @@
 
 use super::tree::Tree;
 use burnish_hydra::{Node, Problem, Value, below, inline};
-use burnish_util::secret::{HIDDEN, hide, is_hidden, is_secret, is_secret_value, remember_setting};
+use burnish_util::secret::{
+    HIDDEN, hide, is_hidden, is_secret, is_secret_value, remember_listed, remember_setting, remember_words,
+};
 
 impl Tree {
     /// Returns the saved configuration: secrets as `***`, and secrets from the environment as `${oc.env:…}`.
@@ -93,7 +95,17 @@ fn inside(key: &str, name: &str) -> String {
 pub(super) fn remember_secrets(key: &str, node: &Node) {
     match &node.value {
         Value::Map(map) => map.iter().for_each(|(name, node)| remember_secrets(&inside(key, name), node)),
-        Value::List(items) => items.iter().for_each(|item| remember_secrets(key, item)),
+        Value::List(items) => {
+            // Words of a command line, or headers.
+            let text = |item: &Node| match &item.value {
+                Value::Text(text) => Some(text.clone()),
+                _ => None,
+            };
+            let texts: Vec<String> = items.iter().filter_map(text).collect();
+            remember_words(&texts);
+            texts.iter().for_each(|text| remember_listed(key, text));
+            items.iter().for_each(|item| remember_secrets(key, item));
+        }
         Value::Text(text) => remember_setting(key, text),
         Value::Int(number) => remember_setting(key, &number.to_string()),
         _ => {}

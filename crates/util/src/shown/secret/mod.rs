@@ -11,4 +11,4 @@ mod text;
 
 pub use memory::{HIDDEN, hide, is_hidden, remember, remember_environment, remember_setting};
 pub use names::{is_secret, is_secret_value};
-pub use text::{remember_in, remember_words};
+pub use text::{remember_in, remember_listed, remember_words};

@@ -19,7 +19,17 @@ const ALWAYS: &[&str] = &[
     "cookies",
     "jwt",
     "pw",
+    "webhook",
+    "dsn",
+    "otp",
 ];
+/// Names that are secret as a whole.
+const WHOLE: &[&str] = &["token", "pass", "pwd", "auth", "connection_string", "aws_access_key_id"];
+/// Words that make a final `key` the name of a column, which is not secret.
+const COLUMNS: &str = "answer audio chosen column completion content context data dataset dict eval fn group id image \
+                       images index input kwargs label labels margin message messages metric name output primary prompt \
+                       question rejected response reward role score sort source step steps system target task teacher text \
+                       thinking tool tools truth user video videos";
 /// Words that make a name secret before a final `key`.
 const KEYS: &[&str] = &["api", "access", "private", "secret", "auth", "account", "encryption", "signing", "ssh", "master"];
 /// Words that make a final `token` a token of text, which is not secret.
@@ -59,20 +69,9 @@ const LEADS: &[&str] = &["env", "name", "file", "path", "url", "id", "length", "
 const OPTIONS: &[&str] = &["use_wandb", "logger.wandb.key", "wandb.key", "use_swanlab"];
 
 /// Mappings that hold secrets under any name.
-const PLACES: &[&str] = &[
-    "env_vars",
-    "env",
-    "environ",
-    "environment",
-    "headers",
-    "default_headers",
-    "extra_headers",
-    "cookies",
-    "auth",
-    "query_params",
-    "default_query",
-    "extra_query",
-];
+const PLACES: &[&str] = &["env", "environ", "environment", "auth", "query_params", "default_query", "extra_query"];
+/// The same, also after further words: `default_headers`.
+const PLACE_ENDS: &[&str] = &["env_vars", "envs", "headers", "header", "cookies", "credentials", "secrets"];
 /// Beginnings of the names of environment variables and headers that hold no secrets.
 const HARMLESS_BEGINNINGS: &[&str] = &[
     "nccl_",
@@ -188,22 +187,42 @@ pub fn is_secret(name: &str) -> bool {
     has_secret_name(name) || is_in_place(name)
 }
 
+/// Returns a name in lower case with `_` between its words: `accessToken` and `Access-Token` are `access_token`.
+fn snake(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len() + 4);
+    let mut before = '_';
+    for c in name.chars() {
+        if c.is_ascii_uppercase() && (before.is_ascii_lowercase() || before.is_ascii_digit()) {
+            snake.push('_');
+        }
+        snake.push(if c == '-' { '_' } else { c.to_ascii_lowercase() });
+        before = c;
+    }
+    snake
+}
+
+/// Returns the last part of a dotted name, without the signs of an override or an option.
+fn last_part(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name).trim_start_matches(['+', '-', '~'])
+}
+
 /// Returns true if the last part of a name is secret in any place.
 fn has_secret_name(name: &str) -> bool {
-    let name = name.trim_start_matches(['+', '-', '~']);
-    let original = name.rsplit('.').next().unwrap_or(name);
-    let last = original.to_ascii_lowercase();
-    let words: Vec<&str> = last.split(['_', '-']).filter(|word| !word.is_empty()).collect();
+    let original = last_part(name);
+    let last = snake(original);
+    let words: Vec<&str> = last.split('_').filter(|word| !word.is_empty()).collect();
     // In upper case, this is an environment variable; names of columns such as `prompt_key` have lower case.
     let is_variable = !original.contains(|c: char| c.is_ascii_lowercase());
     match words[..] {
+        // The address of a webhook is all that a stranger needs to use it.
+        [.., "webhook", "url"] => true,
+        _ if WHOLE.contains(&last.as_str()) => !is_variable || last != "pwd",
         [.., last] if LEADS.contains(&last) => false,
-        _ if OPTIONS.iter().any(|option| *option == name.replace('-', "_")) => true,
+        _ if OPTIONS.contains(&name.trim_start_matches(['+', '-', '~']).replace('-', "_").as_str()) => true,
         _ if words.iter().any(|word| ALWAYS.contains(word)) => true,
         [.., before, "key"] => is_variable || KEYS.contains(&before),
         [_, .., "pass" | "pwd" | "pat"] => is_variable,
         [.., before, "token"] => !TOKENS.contains(&before),
-        ["token"] => true,
         _ => false,
     }
 }
@@ -216,7 +235,9 @@ fn is_in_place(name: &str) -> bool {
 
 /// Returns true for the name of a mapping that holds secrets under any name.
 pub(super) fn is_place(name: &str) -> bool {
-    PLACES.contains(&name.trim_start_matches(['+', '-', '~']).replace('-', "_").as_str())
+    let name = snake(last_part(name));
+    let ends_in = |place: &&str| name.strip_suffix(*place).is_some_and(|before| before.is_empty() || before.ends_with('_'));
+    PLACES.contains(&name.as_str()) || PLACE_ENDS.iter().any(ends_in)
 }
 
 /// Returns true for a name that is not secret in any place.
@@ -232,21 +253,38 @@ pub fn is_secret_value(name: &str, value: &str) -> bool {
     let is_number = value.parse::<f64>().is_ok();
     match has_secret_name(name) {
         true => (may_be_number(name) || !is_number) && !is_switch(value),
-        false => is_in_place(name) && !is_harmless_value(value) || is_plain_key(name) && looks_random(value),
+        false => is_in_place(name) && !is_harmless_value(value) || is_secret_key(name, value),
     }
 }
 
-/// Returns true for the name `key`, which may also name a column.
-fn is_plain_key(name: &str) -> bool {
-    name.rsplit('.').next().is_some_and(|last| last.trim_start_matches(['+', '-', '~']).eq_ignore_ascii_case("key"))
+/// Returns true if a name ends in the word `key`, which may also name a column, and the value is not the name of a column.
+fn is_secret_key(name: &str, value: &str) -> bool {
+    let last = snake(last_part(name));
+    let words: Vec<&str> = last.split('_').collect();
+    match words[..] {
+        ["key"] => looks_random(value),
+        [.., before, "key"] if COLUMNS.split_whitespace().any(|column| column == before) => looks_random(value),
+        [_, .., "key"] => looks_random(value) || is_word(value) && !is_column(value),
+        _ => false,
+    }
+}
+
+/// Returns true for a text without spaces and brackets.
+fn is_word(value: &str) -> bool {
+    !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.+=~/".contains(&byte))
+}
+
+/// Returns true for a short text in lower case without digits, or a number.
+fn is_column(value: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || b"_-./".contains(&byte);
+    value.len() < 32 && value.bytes().all(is_plain) || value.parse::<f64>().is_ok() || is_switch(value)
 }
 
 /// Returns true for a text that no person chose, such as `sk-4f9a…`.
 fn looks_random(value: &str) -> bool {
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
-    let is_word = value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.+=~".contains(&byte));
     let is_named = ["sk-", "hf_", "ghp_", "glpat-"].iter().any(|begin| value.starts_with(begin));
-    is_word && digits < value.len() && (is_named && value.len() >= 8 || digits >= 3 && value.len() >= 20)
+    is_word(value) && digits < value.len() && (is_named && value.len() >= 8 || digits >= 3 && value.len() >= 20)
 }
 
 /// Returns true if a number is secret under this name.

@@ -14,9 +14,12 @@ const VALUE: &str = r#"("[^"\n]{1,512}"|'[^'\n]{1,512}'|["']?[^\s,}\]&;"']{1,512
 /// `name: value`, `name=value`, `"name": "value"`, `environ["name"] = "value"`.
 static ASSIGNMENT: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(&format!(r#"(?-u)([A-Za-z_][A-Za-z0-9_.-]*)["']?\]?\s*[:=]\s*{VALUE}"#)).ok());
-/// `--name value`.
+/// `--name value`, also as words of a list: `["--name", "value"]`.
 static OPTION: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(&format!(r#"(?-u)--([A-Za-z][A-Za-z0-9_.-]*)[ \t\\\n]+{VALUE}"#)).ok());
+    LazyLock::new(|| Regex::new(&format!(r#"(?-u)--([A-Za-z][A-Za-z0-9_.-]*)["']?(?:[ \t\\\n]+|\s*,\s*){VALUE}"#)).ok());
+/// `Bearer value` and `Basic value`, as headers have them.
+static SCHEME: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?-u)\b(Bearer|Basic|bearer|basic)[ \t]+([A-Za-z0-9._~+/=-]{5,2048})").ok());
 /// A part of the query of a URL.
 static QUERY: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"(?-u)[?&]([A-Za-z0-9_.%-]+)=([^&\s"'#\\}\]]{1,2048})"#).ok());
@@ -30,8 +33,15 @@ pub fn remember_in(text: &str) {
     for (name, value) in pairs(&OPTION, text, "--") {
         remember_option(name, value.trim_matches(['"', '\'']));
     }
-    for (name, value) in pairs(&QUERY, text, "://") {
-        if !is_harmless_name(name) && !is_harmless_value(value) {
+    for (name, value) in pairs(&QUERY, text, "=") {
+        // Text without an address may have another `?`.
+        let is_of_address = text.contains("://") || is_secret_value(name, value);
+        if is_of_address && !is_harmless_name(name) && !is_harmless_value(value) {
+            remember(value);
+        }
+    }
+    for (_, value) in pairs(&SCHEME, text, " ") {
+        if value.bytes().any(|byte| byte.is_ascii_digit()) {
             remember(value);
         }
     }
@@ -44,6 +54,15 @@ pub fn remember_words<W: AsRef<str>>(words: &[W]) {
         if let (Some(name), Some(value)) = (word.as_ref().strip_prefix("--"), words.get(at + 1)) {
             remember_option(name, value.as_ref());
         }
+    }
+}
+
+/// Remembers the values of a list in a place that holds secrets, such as headers: `["X-Session: value"]`, `[["X-Session", "value"]]`.
+pub fn remember_listed(place: &str, item: &str) {
+    if is_place(place)
+        && let Some((name, value)) = item.split_once(':')
+    {
+        remember_setting(&format!("{place}.{}", name.trim()), value);
     }
 }
 
