@@ -98,8 +98,8 @@ fn convert_for(edition: &'static str, call: &Invocation) -> Result<VerlConversio
                 }
                 // Scripts for other releases add keys that the edition has.
                 if one.operation == Operation::Add
-                    && one.clone().apply(&mut after.clone()).is_err()
                     && after.get(&one.key).is_some()
+                    && one.clone().apply(&mut after.clone()).is_err()
                 {
                     notes.push(format!("{word}: verl {edition} has this key, so the `+` is left out"));
                     word = word.trim_start_matches('+').to_string();
