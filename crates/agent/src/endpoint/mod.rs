@@ -26,6 +26,7 @@ mod served_conversations;
 mod stream;
 mod stream_text;
 mod tree;
+mod turn_index;
 
 pub use choice_text::ChoiceText;
 pub use completion::{CallParser, Completion, ResponseParser};

@@ -157,7 +157,7 @@ impl ServedConversations {
         let size = &mut self.size;
         let new = || {
             *size += empty;
-            StoredConversation { tree: TurnTree::default(), size: empty, born: now, last: now, requests: 0 }
+            StoredConversation { tree: TurnTree::new(), size: empty, born: now, last: now, requests: 0 }
         };
         let kept = self.trees.entry(key.to_owned()).or_insert_with(new);
         self.order.remove(&kept.last);

@@ -1,11 +1,13 @@
 //! The served turns of one conversation: a tree, because a program may repeat a request or go back and change it.
 
+use std::iter::successors;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::messages::{is_same, memory_of};
+use super::messages::{MessageIdentity, identity, memory_of};
+use super::turn_index::TurnIndex;
 use crate::tokens::{Appended, ConversationTokens};
 use burnish_rollout::{Finish, Response};
 
@@ -44,7 +46,8 @@ pub(crate) struct ServedTurn {
 impl ServedTurn {
     /// Returns the size in tokens; the bytes of messages are counted as tokens, too.
     fn size(&self) -> usize {
-        let bytes = size_of::<Self>() + size_of::<TurnNode>() + self.messages.iter().map(memory_of).sum::<usize>();
+        let own = size_of::<Self>() + size_of::<TurnNode>() + 2 * TurnIndex::ENTRY;
+        let bytes = own + self.messages.iter().map(memory_of).sum::<usize>();
         self.context.len() + self.response.ids.len() + bytes.div_ceil(BYTES_PER_TOKEN)
     }
 }
@@ -67,12 +70,18 @@ struct TurnNode {
 }
 
 /// The turns of a conversation; each is after the turn that it continues. Copies share the turns.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct TurnTree {
     nodes: Vec<TurnNode>,
+    by_ids: TurnIndex,
+    by_messages: TurnIndex,
 }
 
 impl TurnTree {
+    pub(super) fn new() -> Self {
+        Self { nodes: Vec::new(), by_ids: TurnIndex::new(), by_messages: TurnIndex::new() }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -85,71 +94,78 @@ impl TurnTree {
             before.continued = true;
         }
         let tokens = tokens + turn.context.len() + turn.response.ids.len();
-        let messages = messages + turn.messages.len();
+        let (messages, setting) = (messages + turn.messages.len(), turn.setting);
+        let added = self.nodes.len();
         self.nodes.push(TurnNode { turn: Arc::new(turn), tokens, messages, continued: false });
+        self.by_ids.add(0, &self.ids(added), added);
+        self.by_messages.add(setting, &self.identities(added), added);
         size
     }
 
     /// Returns the turn whose conversation is the longest prefix of these ids.
     pub(crate) fn by_ids(&self, ids: &[u32]) -> Option<Parent> {
-        let (mut common, mut best) = (Vec::with_capacity(self.nodes.len()), None::<usize>);
-        for (i, node) in self.nodes.iter().enumerate() {
-            let ServedTurn { after, context, response, .. } = &*node.turn;
-            let before: (usize, usize) = after.map_or((0, 0), |after| (after.tokens, common[after.turn]));
-            let (from, same) = before;
-            let equal = |(known, new): &(&u32, &u32)| known == new;
-            let rest = || context.iter().chain(&response.ids).zip(ids.get(from..).unwrap_or_default()).take_while(equal).count();
-            common.push(if same >= from { from + rest() } else { same });
-            let is_longer = best.is_none_or(|best| self.nodes[best].tokens <= node.tokens);
-            if common[i] == node.tokens && is_longer {
-                best = Some(i);
-            }
-        }
-        best.map(|turn| Parent { turn, tokens: self.nodes[turn].tokens, messages: self.nodes[turn].messages })
+        self.by_ids.beginnings(0, ids).find(|turn| ids.starts_with(&self.ids(*turn))).map(|turn| self.parent(turn))
     }
 
     /// Returns the turn whose conversation is the longest proper prefix of these messages.
     pub(crate) fn by_messages(&self, messages: &[Value], setting: u64) -> Option<Parent> {
-        let (mut common, mut best) = (Vec::with_capacity(self.nodes.len()), None::<usize>);
-        for (i, node) in self.nodes.iter().enumerate() {
-            let before: (usize, usize) = node.turn.after.map_or((0, 0), |after| (after.messages, common[after.turn]));
-            let (from, same) = before;
-            let equal = |(known, new): &(&Value, &Value)| is_same(known, new);
-            let rest = || node.turn.messages.iter().zip(messages.get(from..).unwrap_or_default()).take_while(equal).count();
-            common.push(if same >= from { from + rest() } else { same });
-            let is_longer = best.is_none_or(|best| self.nodes[best].messages <= node.messages);
-            let is_part = common[i] == node.messages && node.messages < messages.len() && node.messages > 0;
-            if is_part && is_longer && node.turn.setting == setting {
-                best = Some(i);
-            }
+        let (_, before) = messages.split_last()?;
+        let before: Vec<MessageIdentity> = before.iter().map(identity).collect();
+        let mut turns = self.by_messages.beginnings(setting, &before);
+        let is_part = |turn: &usize| {
+            let node = &self.nodes[*turn];
+            node.messages > 0 && node.turn.setting == setting && before.starts_with(&self.identities(*turn))
+        };
+        turns.find(is_part).map(|turn| self.parent(turn))
+    }
+
+    fn parent(&self, turn: usize) -> Parent {
+        Parent { turn, tokens: self.nodes[turn].tokens, messages: self.nodes[turn].messages }
+    }
+
+    /// Returns the turns of a conversation up to a turn, the first turn first.
+    fn path(&self, turn: usize) -> Vec<&ServedTurn> {
+        let before = |node: &&TurnNode| node.turn.after.and_then(|after| self.nodes.get(after.turn));
+        let mut path: Vec<_> = successors(self.nodes.get(turn), before).map(|node| &*node.turn).collect();
+        path.reverse();
+        path
+    }
+
+    /// Returns the ids of a conversation up to the end of a turn.
+    fn ids(&self, turn: usize) -> Vec<u32> {
+        let mut ids = Vec::with_capacity(self.nodes[turn].tokens);
+        for turn in self.path(turn) {
+            ids.truncate(turn.after.map_or(0, |after| after.tokens));
+            ids.extend(turn.context.iter().chain(&turn.response.ids));
         }
-        best.map(|turn| Parent { turn, tokens: self.nodes[turn].tokens, messages: self.nodes[turn].messages })
+        ids
+    }
+
+    /// Returns the identities of the messages of a conversation up to the end of a turn.
+    fn identities(&self, turn: usize) -> Vec<MessageIdentity> {
+        let mut messages = Vec::with_capacity(self.nodes[turn].messages);
+        for turn in self.path(turn) {
+            messages.truncate(turn.after.map_or(0, |after| after.messages));
+            messages.extend(&turn.messages);
+        }
+        messages.into_iter().map(identity).collect()
     }
 
     /// Returns the number of tokens of the first request of a turn's conversation.
     pub(super) fn prompt(&self, turn: usize) -> usize {
-        let mut first = turn;
-        while let Some(after) = self.nodes.get(first).and_then(|node| node.turn.after) {
-            first = after.turn;
-        }
-        self.nodes.get(first).map_or(0, |node| node.turn.context.len())
+        self.path(turn).first().map_or(0, |first| first.context.len())
     }
 
     /// Returns the conversation up to the end of a turn.
     pub(super) fn trajectory(&self, turn: usize) -> Option<Trajectory> {
-        let mut path = Vec::new();
-        let mut next = Some(turn);
-        while let Some(node) = next.and_then(|turn| self.nodes.get(turn)) {
-            next = node.turn.after.map(|after| after.turn);
-            path.push(&*node.turn);
-        }
-        let (first, last) = (*path.last()?, *path.first()?);
+        let path = self.path(turn);
+        let (first, last) = (*path.first()?, *path.last()?);
         let prompt = first.context.len();
         // The last message of a turn is the model's.
         let prompt_messages = first.messages.len().saturating_sub(1);
         let tokens = ConversationTokens::new(first.context.clone());
         let mut trajectory = Trajectory { tokens, finish: last.response.finish, messages: Vec::new(), prompt_messages };
-        for turn in path.into_iter().rev() {
+        for turn in path {
             if let Some(after) = turn.after {
                 trajectory.tokens.truncate(after.tokens.saturating_sub(prompt));
                 trajectory.tokens.apply(&Appended { remove: 0, ids: turn.context.clone() });
@@ -166,5 +182,50 @@ impl TurnTree {
     pub(super) fn trajectories(&self) -> impl Iterator<Item = Trajectory> {
         let ends = self.nodes.iter().enumerate().filter(|(_, node)| !node.continued);
         ends.filter_map(|(turn, _)| self.trajectory(turn))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burnish_util::rng::Stream;
+    use serde_json::json;
+
+    use super::*;
+
+    /// The index finds the turn that a search through all turns finds.
+    #[test]
+    fn the_longest_beginning_is_found_among_many() {
+        let mut random = Stream::new(7, "turns", &[]);
+        let mut few = |below: usize| random.below(below);
+        let mut tree = TurnTree::new();
+        for number in 0..400 {
+            let after = (number > 0 && few(4) > 0)
+                .then(|| tree.parent(few(number)))
+                .map(|parent| Parent { tokens: parent.tokens - few(2).min(parent.tokens), ..parent });
+            let mut ids = |most: usize| (0..few(most)).map(|_| few(3) as u32).collect::<Vec<_>>();
+            let (context, sampled) = (ids(3), ids(4));
+            let messages = (0..few(3)).map(|_| json!({"role": "user", "content": few(3).to_string()})).collect();
+            let log_probs = vec![0.0; sampled.len()];
+            let response = Response { ids: sampled, rollout_log_probs: log_probs.clone(), log_probs, finish: Finish::Stop };
+            tree.add(ServedTurn { after, context, response, messages, setting: few(2) as u64 });
+        }
+        let all = 0..tree.len();
+        for turn in all.clone() {
+            let ids = [tree.ids(turn), vec![few(3) as u32]].concat();
+            let expected =
+                all.clone().filter(|turn| ids.starts_with(&tree.ids(*turn))).max_by_key(|turn| tree.nodes[*turn].tokens);
+            assert_eq!(tree.by_ids(&ids), expected.map(|turn| tree.parent(turn)));
+            let whole = tree.trajectory(turn).unwrap().messages;
+            let (sent, setting): (Vec<_>, _) = (whole.iter().map(identity).collect(), few(2) as u64);
+            let is_part = |turn: &usize| {
+                let node = &tree.nodes[*turn];
+                node.messages > 0
+                    && node.messages < sent.len()
+                    && node.turn.setting == setting
+                    && sent.starts_with(&tree.identities(*turn))
+            };
+            let expected = all.clone().filter(is_part).max_by_key(|turn| tree.nodes[*turn].messages);
+            assert_eq!(tree.by_messages(&whole, setting), expected.map(|turn| tree.parent(turn)));
+        }
     }
 }
