@@ -52,7 +52,7 @@ fn secret_of(place: usize) -> String {
     format!("zq{place:02}hidden")
 }
 
-/// Secrets of the environment: read by a key, read by nobody, with characters that every format writes differently, and one of
+/// Secrets of the environment: read by a key, not read, with characters that every format writes differently, and one of
 /// several lines.
 const VARIABLES: [(&str, &str, &str); 4] = [
     ("MY_SERVICE", "sk-from-environment-2", "from-environment-2"),

@@ -28,6 +28,11 @@ impl ValueBudget {
         Ok(())
     }
 
+    /// Returns true if no value may be parsed any more.
+    pub(super) fn is_spent(&self) -> bool {
+        self.0.get() == 0
+    }
+
     /// Parses the text of a value.
     ///
     /// # Errors

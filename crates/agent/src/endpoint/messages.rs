@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
+use super::body_json::{MAX_VALUES, ValueBudget};
 use super::error::ApiError;
 
 /// Checks the messages of a request: at least one, each with a role and with text content.
@@ -14,6 +15,8 @@ pub(super) fn checked(messages: Vec<Value>) -> Result<Vec<Value>, ApiError> {
     if messages.is_empty() {
         return Err(ApiError::field("messages", "`messages` must be a list of at least one message"));
     }
+    // Arguments of calls are JSON within JSON.
+    let budget = ValueBudget::default();
     for (i, message) in messages.iter().enumerate() {
         let wrong = |expected: &str| Err(ApiError::field("messages", format!("`messages[{i}]` {expected}")));
         if !message.get("role").is_some_and(Value::is_string) {
@@ -32,8 +35,19 @@ pub(super) fn checked(messages: Vec<Value>) -> Result<Vec<Value>, ApiError> {
         if calls.is_some_and(|calls| !calls.as_array().is_some_and(|calls| calls.iter().all(is_call))) {
             return wrong("must have `tool_calls` that are a list of {\"function\": {\"name\": …, \"arguments\": …}}");
         }
+        for arguments in calls.and_then(Value::as_array).into_iter().flatten().filter_map(arguments) {
+            _ = budget.value(arguments.as_bytes());
+            if budget.is_spent() {
+                return wrong(&format!("must have fewer than {MAX_VALUES} values in all arguments of calls so far"));
+            }
+        }
     }
     Ok(messages)
+}
+
+/// Returns the arguments of a call, if they are a text.
+fn arguments(call: &Value) -> Option<&str> {
+    call.pointer("/function/arguments").and_then(Value::as_str)
 }
 
 fn is_call(call: &Value) -> bool {
@@ -119,7 +133,7 @@ fn object(text: &str) -> Option<Value> {
 /// The fields of messages that are compared, or that chat templates commonly read.
 const KNOWN: &[&str] = &["role", "content", "name", "tool_calls", "tool_call_id"];
 
-/// Removes the fields that [`is_same`] does not compare and that the template does not name.
+/// Removes the fields that [`identity`] does not have and that the template does not name.
 pub(super) fn keep_read_fields(messages: &mut [Value], template_names: impl Fn(&str) -> bool) {
     let mut verdicts: HashMap<String, bool> = HashMap::new();
     let mut is_read =
@@ -140,19 +154,28 @@ pub(super) fn memory_of(value: &Value) -> usize {
     size_of::<Value>() + inside
 }
 
-/// Returns true if a message of a request equals one that was served or requested before. Differences that clients introduce do
-/// not count: added or omitted null fields, text as parts, stripped responses, and reformatted JSON arguments.
-pub(super) fn is_same(known: &Value, sent: &Value) -> bool {
-    let role = |message: &Value| match message["role"].as_str() {
-        Some("developer") => "system".to_owned(),
-        role => role.unwrap_or_default().to_owned(),
+/// The part of a message that tells it from others. Differences that clients introduce do not count: added or omitted null fields,
+/// text as parts, stripped responses, and reformatted JSON arguments.
+#[derive(PartialEq, Hash)]
+pub(super) struct MessageIdentity {
+    role: String,
+    text: String,
+    call_id: Value,
+    calls: Vec<(String, Value)>,
+}
+
+pub(super) fn identity(message: &Value) -> MessageIdentity {
+    let role = match message["role"].as_str() {
+        Some("developer") => "system",
+        role => role.unwrap_or_default(),
     };
-    let (role, sent_role) = (role(known), role(sent));
-    let (text, sent_text) = (content(known), content(sent));
-    let texts = if role == "assistant" { text.trim() == sent_text.trim() } else { text == sent_text };
-    let id = |message: &Value| message.get("tool_call_id").cloned().unwrap_or_default();
-    let (calls, sent_calls) = (calls(known), calls(sent));
-    role == sent_role && texts && id(known) == id(sent) && calls == sent_calls
+    let text = content(message);
+    MessageIdentity {
+        role: role.to_owned(),
+        text: if role == "assistant" { text.trim().to_owned() } else { text },
+        call_id: message.get("tool_call_id").cloned().unwrap_or_default(),
+        calls: calls(message),
+    }
 }
 
 /// Returns the names and arguments of calls. Ids are left out: some programs make their own.
@@ -170,6 +193,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn is_same(known: &Value, sent: &Value) -> bool {
+        identity(known) == identity(sent)
+    }
 
     #[test]
     fn what_clients_do_to_an_answer_makes_no_other_message() {
@@ -205,6 +232,10 @@ mod tests {
         let parts = json!({"role": "developer", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]});
         assert_eq!(for_template(&parts), json!({"role": "system", "content": "a\nb"}));
         let image = json!({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]});
+        // Each text is within the limit of values, all together are not.
+        let many = json!({"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": format!("[{}1]", "1,".repeat(99_999))}}]});
+        assert!(checked(vec![many.clone()]).is_ok());
+        assert!(checked(vec![many; 2]).unwrap_err().message.contains("messages[1]"));
         assert!(checked(vec![image]).unwrap_err().message.contains("messages[0]"));
     }
 }
