@@ -106,7 +106,7 @@ fn a_run_tells_nobody_its_secrets_and_goes_on_without_saving_them() {
     );
     let secrets: Vec<String> = (0..PLACES.len()).map(secret_of).chain(VARIABLES.map(|(_, _, part)| part.to_owned())).collect();
     let tells_none = |name: &str, bytes: &[u8]| {
-        for (i, secret) in secrets.iter().enumerate().filter(|(_, secret)| has(bytes, secret)) {
+        if let Some((i, secret)) = secrets.iter().enumerate().find(|(_, secret)| has(bytes, secret)) {
             panic!("{secret} of {:?} is in {name}: {}", PLACES.get(i), String::from_utf8_lossy(bytes));
         }
     };

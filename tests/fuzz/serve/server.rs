@@ -84,6 +84,7 @@ impl Server {
 }
 
 impl Drop for Server {
+    #[expect(clippy::print_stdout, reason = "--nocapture shows the memory of a long run")]
     fn drop(&mut self) {
         println!("the server has taken {} MiB", self.peak() >> 10);
         _ = self.child.kill();
