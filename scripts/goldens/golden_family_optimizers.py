@@ -11,6 +11,7 @@ import argparse
 import inspect
 import json
 import pathlib
+import sys
 
 import torch
 import torch.optim._muon as torch_muon
@@ -20,9 +21,8 @@ from transformers.optimization import Adafactor
 try:
     import bitsandbytes
     import bitsandbytes.backends.cpu.ops as bnb_cpu
-    import bitsandbytes.functional
-except ImportError:
-    bitsandbytes = None
+except ImportError as error:
+    sys.exit(f"bitsandbytes cannot be imported ({error}), and the file needs its AdamW8bit: pip install bitsandbytes==0.50.2")
 
 ROOT = pathlib.Path(__file__).parents[2] / "tests/golden"
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -58,10 +58,12 @@ def adafactor(model):
     return [Adafactor(model.parameters(), lr=LR, weight_decay=DECAY, scale_parameter=False, relative_step=False)]
 
 
-OPTIMIZERS = {"Muon": muon, "Adafactor": adafactor}
-if bitsandbytes:
-    bnb_cpu._quant_blockwise_fp32_direct = nearest
-    OPTIMIZERS["AdamW8bit"] = lambda model: [bitsandbytes.optim.AdamW8bit(model.parameters(), lr=LR, weight_decay=DECAY)]
+def adamw8bit(model):
+    return [bitsandbytes.optim.AdamW8bit(model.parameters(), lr=LR, weight_decay=DECAY)]
+
+
+bnb_cpu._quant_blockwise_fp32_direct = nearest
+OPTIMIZERS = {"Muon": muon, "Adafactor": adafactor, "AdamW8bit": adamw8bit}
 
 cases = []
 for folder in sorted((ROOT / "models").iterdir()):
