@@ -2,7 +2,10 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::pipe::read_available;
 
@@ -28,9 +31,23 @@ impl Printed {
         Self { pipe: Some(File::from(pipe.into())), file: file.into(), partial: Vec::new(), tail: VecDeque::new() }
     }
 
-    /// Returns the pipe; `None` once it is closed.
-    pub fn pipe(&self) -> Option<&File> {
-        self.pipe.as_ref()
+    /// Returns true until all writers have closed the pipe.
+    pub fn is_open(&self) -> bool {
+        self.pipe.is_some()
+    }
+
+    /// Waits at most this long for the process to print, or for an event of `others`. Logs the output, and returns the events
+    /// of each of `others`; `None` if the time is over.
+    pub fn wait(&mut self, others: &[(BorrowedFd<'_>, PollFlags)], at_most: Duration) -> Option<Vec<PollFlags>> {
+        let at_most = Timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: at_most.subsec_nanos().into() };
+        let mut watched: Vec<PollFd> = others.iter().map(|(file, flags)| PollFd::from_borrowed_fd(*file, *flags)).collect();
+        watched.extend(self.pipe.as_ref().map(|pipe| PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::IN)));
+        if poll(&mut watched, Some(&at_most)) == Ok(0) {
+            return None;
+        }
+        let events = watched.iter().take(others.len()).map(PollFd::revents).collect();
+        self.read();
+        Some(events)
     }
 
     /// Logs the available output.

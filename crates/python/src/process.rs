@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::io::ioctl_fionbio;
 
 use super::message::{Received, WorkerMessage};
@@ -118,18 +118,10 @@ impl Worker {
 
     /// Waits until something can be read or sent. Returns true on a timeout.
     fn wait(&mut self, sending: bool, at_most: Duration) -> bool {
-        let mut pipes = Vec::with_capacity(3);
-        pipes.extend(self.replies.as_ref().map(|pipe| PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::IN)));
-        pipes.extend(self.printed.pipe().map(|pipe| PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::IN)));
-        if sending {
-            pipes.push(PollFd::from_borrowed_fd(self.requests.as_fd(), PollFlags::OUT));
-        }
-        let at_most = Timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: at_most.subsec_nanos().into() };
-        let quiet = poll(&mut pipes, Some(&at_most)) == Ok(0);
-        if !quiet {
-            self.printed.read();
-        }
-        quiet
+        let replies = self.replies.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::IN));
+        let requests = sending.then(|| (self.requests.as_fd(), PollFlags::OUT));
+        let pipes: Vec<_> = replies.into_iter().chain(requests).collect();
+        self.printed.wait(&pipes, at_most).is_none()
     }
 
     /// Reads the available bytes, up to `max` in total.

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 
 use super::socket::SocketClient;
 use super::words::WORDS;
@@ -86,20 +86,12 @@ impl Channel {
 
     /// Waits until something can be read or sent; returns true if the process has ended.
     fn wait(&mut self, sending: bool, at_most: Duration) -> bool {
-        let mut watched = Vec::with_capacity(3);
         let flags = if sending { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
-        watched.extend(self.end.as_ref().map(|end| PollFd::new(end, PollFlags::IN)));
-        watched.extend(self.printed.pipe().map(|pipe| PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::IN)));
-        if self.is_open {
-            watched.push(PollFd::new(&self.connection, flags));
-        }
-        let at_most = Timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: at_most.subsec_nanos().into() };
-        let woken = poll(&mut watched, Some(&at_most)).is_ok_and(|count| count > 0);
-        let ended = woken && self.end.is_some() && watched.first().is_some_and(|end| !end.revents().is_empty());
-        if woken {
-            self.printed.read();
-        }
-        ended
+        let end = self.end.as_ref().map(|end| (end.as_fd(), PollFlags::IN));
+        let connection = self.is_open.then(|| (self.connection.as_fd(), flags));
+        let watched: Vec<_> = end.into_iter().chain(connection).collect();
+        let events = self.printed.wait(&watched, at_most);
+        end.is_some() && events.is_some_and(|events| events.first().is_some_and(|event| !event.is_empty()))
     }
 
     fn read(&mut self) {

@@ -102,7 +102,7 @@ impl ServerProcess {
     fn read_printed(&self) -> bool {
         let mut printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
         printed.read();
-        printed.pipe().is_some()
+        printed.is_open()
     }
 
     /// Returns the last lines of the error stream, for the end of a message.
