@@ -28,8 +28,13 @@ impl Episode {
     }
 }
 
-/// Returns the failure of an environment, user or loop, which leaves nothing to score; `extra` is [`Episode::extra`].
-pub(super) fn failure(end: EndReason, extra: &Map<String, Value>) -> Option<RewardError> {
+/// Returns the failure of an environment, user or loop, which leaves nothing to score; otherwise the score of a loop that scores
+/// itself. `extra` is [`Episode::extra`].
+pub(super) fn verdict(end: EndReason, extra: &Map<String, Value>, score: Option<f64>) -> Option<Result<f64, RewardError>> {
+    failure(end, extra).map(Err).or(score.map(Ok))
+}
+
+fn failure(end: EndReason, extra: &Map<String, Value>) -> Option<RewardError> {
     let fault = extra.get(FAULT).filter(|fault| !fault.is_null());
     if !(end == EndReason::Failed || end == EndReason::Timeout && fault.is_some()) {
         return None;
@@ -80,7 +85,7 @@ impl Conversation for Episode {
     }
 
     fn verdict(&self) -> Option<Result<f64, RewardError>> {
-        failure(self.end, &self.extra).map(Err).or_else(|| self.score.map(Ok))
+        verdict(self.end, &self.extra, self.score)
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::training::failure;
+use super::training::verdict;
 use super::{ENVIRONMENT_REWARD, EndReason, Episode};
 use burnish_reward::Conversation;
 use burnish_reward::reward_error::RewardError;
@@ -100,7 +100,7 @@ impl Conversation for Transcript {
     }
 
     fn verdict(&self) -> Option<Result<f64, RewardError>> {
-        failure(self.end, &self.extra).map(Err).or_else(|| self.score.map(Ok))
+        verdict(self.end, &self.extra, self.score)
     }
 }
 
