@@ -69,7 +69,7 @@ pub(super) fn load<C: Schema>(ranks: &Ranks, args: &ConfigArgs) -> Result<Loaded
     ranks.same("the program", env!("CARGO_PKG_VERSION")).map_err(CliError::setup)?;
     ranks.same("the configuration", &loaded.tree.as_written().to_yaml()).map_err(CliError::setup)?;
     // Values from the environment are not in that text, and may be secret.
-    let values = format!("CRC-32 {:08x}", IEEE.of(format!("{:?}", loaded.config).as_bytes()));
+    let values = format!("CRC-32 {:08x}", IEEE.checksum(format!("{:?}", loaded.config).as_bytes()));
     ranks.same("a value from the environment (${oc.env:…})", &values).map_err(CliError::setup)?;
     match ranks.first(|| Ok(run_folder::taken_instead(&loaded.tree))).map_err(CliError::setup)?.as_deref().and_then(Path::to_str)
     {

@@ -76,8 +76,8 @@ impl Weights {
                     location(found.map_err(|error| setting.failed(error))?)
                 }
                 Source::Saved(saved) => {
-                    let folder = saved.whole().map_err(|error| setting.wrong(&error))?;
-                    Location::found(&saved.checkpoint.to_string_lossy(), vec![folder], false)
+                    let folder = saved.full_model().map_err(|error| setting.wrong(&error))?;
+                    Location::resolved(&saved.checkpoint.to_string_lossy(), vec![folder], false)
                 }
             };
             if let Some(place) = config.locations().into_iter().find(|place| place.key == setting.place) {
@@ -116,7 +116,7 @@ pub fn find<T: Schema>(loaded: &mut Loaded<T>) -> Result<Weights, ConfigError> {
         let setting = NamedSetting { place: place.key.clone(), key, node, text };
         // The settings keep the name, which is the same with and without the repository's files.
         if let Some(path) = built_in::find(place.location.as_path()).map_err(|error| setting.wrong(&error))? {
-            *place.location = Location::found(&setting.text, vec![path], false);
+            *place.location = Location::resolved(&setting.text, vec![path], false);
             continue;
         }
         let reads_weights = place.kind == (LocationKind::Model { weights: true });
@@ -168,7 +168,7 @@ fn saved_model(place: &LocationSetting) -> Result<Option<(SavedModel, Location)>
             (saved, folder, false)
         }
     };
-    let found = Location::found(&saved.checkpoint.to_string_lossy(), vec![folder], lacks_weights);
+    let found = Location::resolved(&saved.checkpoint.to_string_lossy(), vec![folder], lacks_weights);
     Ok(Some((saved, found)))
 }
 
@@ -226,7 +226,7 @@ impl NamedModel {
         match &self.source {
             None => {}
             Some(Source::Hub(name)) => self.folder = folder_of(self.option, &self.text, name, ModelParts::Whole)?,
-            Some(Source::Saved(saved)) => self.folder = saved.whole().context(self.option)?,
+            Some(Source::Saved(saved)) => self.folder = saved.full_model().context(self.option)?,
         }
         Ok(())
     }
@@ -239,7 +239,7 @@ impl NamedModel {
 pub(crate) fn model_folder(option: &'static str, folder: &Path) -> Result<PathBuf> {
     let model = NamedModel::with(option, folder, ModelParts::Whole)?;
     match &model.source {
-        Some(Source::Saved(saved)) => saved.whole().context(option),
+        Some(Source::Saved(saved)) => saved.full_model().context(option),
         _ => Ok(model.folder),
     }
 }
@@ -281,5 +281,5 @@ fn key_of(tree: &Tree, key: &str) -> String {
 }
 
 fn location(found: HubFiles) -> Location {
-    Location::found(&found.name.address(), found.paths, found.left_out > 0)
+    Location::resolved(&found.name.address(), found.paths, found.left_out > 0)
 }

@@ -102,7 +102,7 @@ impl SavedModel {
     ///
     /// # Errors
     /// If a file is damaged, or the base model has moved or changed.
-    pub(crate) fn whole(&self) -> Result<PathBuf> {
+    pub(crate) fn full_model(&self) -> Result<PathBuf> {
         verify_part(&self.checkpoint, &self.part)?;
         if !self.is_adapter() {
             return Ok(self.folder());
@@ -126,7 +126,7 @@ impl SavedModel {
         let run = self.checkpoint.parent().unwrap_or(Path::new("."));
         let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let part = if self.part == self.checkpoint { String::new() } else { format!("{}-", name(&self.part)) };
-        Ok(run.join(MERGED).join(format!("{}-{part}{:08x}", name(&self.checkpoint), IEEE.of(&bytes))))
+        Ok(run.join(MERGED).join(format!("{}-{part}{:08x}", name(&self.checkpoint), IEEE.checksum(&bytes))))
     }
 
     /// Returns a sentence about the checkpoint that was taken of a run; `None` if the user named the checkpoint.

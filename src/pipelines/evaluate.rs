@@ -269,7 +269,7 @@ impl Reading<'_> {
             false => self.needs,
         };
         let source = data.data_source_key.as_deref().map(|key| data_source(row, key, needs.data_source)).transpose()?;
-        let ground_truth = self.truth.of(row, needs.ground_truth)?;
+        let ground_truth = self.truth.value_in(row, needs.ground_truth)?;
         if texts.is_empty() {
             bail!("column \"{key}\" has no responses");
         }

@@ -109,7 +109,7 @@ fn golden_preference_losses_of_trls_dpo() {
             let pairs: Vec<AnsweredPair> = (0..logps[0].len()).map(pair).collect();
             let use_weighting = given.get("use_weighting").is_some();
             let objective = PairObjective { losses: losses(given), use_weighting, nll_loss_coef: 0.0 };
-            let ours = objective.evaluate(&pairs, &PairCounts::of(&pairs));
+            let ours = objective.evaluate(&pairs, &PairCounts::count(&pairs));
             objective.losses.iter().for_each(|(loss, ..)| _ = checked.insert(loss.name));
             if result.get("error").is_some() {
                 // TRL crashes in the backward pass. The loss is the weight times the loss without weights: mean(w)·sft, and Σ
@@ -118,7 +118,7 @@ fn golden_preference_losses_of_trls_dpo() {
                 let alone = |name: &str, pair: &[AnsweredPair]| {
                     let given = serde_json::json!({"loss_type": name});
                     PairObjective { losses: losses(&given), use_weighting: false, nll_loss_coef: 0.0 }
-                        .evaluate(pair, &PairCounts::of(pair))
+                        .evaluate(pair, &PairCounts::count(pair))
                         .loss
                 };
                 let expected: f64 = objective
@@ -181,7 +181,7 @@ fn golden_preference_losses_without_a_reference() {
                 })
             };
             let pairs: Vec<AnsweredPair> = (0..prompts.len()).map(pair).collect();
-            let ours = objective.evaluate(&pairs, &PairCounts::of(&pairs));
+            let ours = objective.evaluate(&pairs, &PairCounts::count(&pairs));
             close(&format!("{label} loss"), ours.loss, maybe(&result["loss"]), 1e-6);
             for (side, name) in ["chosen", "rejected"].into_iter().enumerate() {
                 for (i, golden) in rows(&result["grad_logp"][name]).iter().enumerate() {
@@ -266,7 +266,7 @@ fn golden_preference_losses_of_openrlhf() {
                 let pairs: Vec<AnsweredPair> = chosen.iter().zip(&rejected).map(|(c, r)| [*c, *r]).collect();
                 let objective =
                     PairObjective { losses: vec![(loss, 1.0, options(loss, given))], use_weighting: false, nll_loss_coef: 0.0 };
-                let evaluated = objective.evaluate(&pairs, &PairCounts::of(&pairs));
+                let evaluated = objective.evaluate(&pairs, &PairCounts::count(&pairs));
                 (evaluated.loss, [0, 1].map(|side| evaluated.grads.iter().map(|g| g[side].log_prob).collect()))
             };
             close(&format!("{what} loss"), ours, maybe(&result["loss"]), 1e-6);

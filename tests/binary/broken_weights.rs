@@ -94,7 +94,7 @@ fn agree(step: &Path, file: &Path) {
     let bytes = std::fs::read(file).unwrap();
     let mut entries = manifest["files"].as_array_mut().unwrap().iter_mut();
     let entry = entries.find(|entry| file.ends_with(entry["path"].as_str().unwrap())).unwrap();
-    (entry["bytes"], entry["crc32"]) = (json!(bytes.len()), json!(format!("{:08x}", IEEE.of(&bytes))));
+    (entry["bytes"], entry["crc32"]) = (json!(bytes.len()), json!(format!("{:08x}", IEEE.checksum(&bytes))));
     std::fs::write(path, manifest.to_string()).unwrap();
 }
 

@@ -47,7 +47,7 @@ fn run(arguments: &[String]) -> Vec<Value> {
         path.extension().is_some_and(|kind| kind == "safetensors" || kind == "parquet") || path.starts_with("rollouts")
     };
     let files = files_under(out.path()).unwrap();
-    let crc = |path: &PathBuf| format!("{:08x}", IEEE.of(&std::fs::read(out.path().join(path)).unwrap()));
+    let crc = |path: &PathBuf| format!("{:08x}", IEEE.checksum(&std::fs::read(out.path().join(path)).unwrap()));
     let files: BTreeMap<String, String> =
         files.iter().filter(is_result).map(|path| (path.display().to_string(), crc(path))).collect();
     lines.push(json!({"crc32": files}));

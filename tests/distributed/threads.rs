@@ -39,7 +39,7 @@ fn results(arguments: &[String], size: usize, slices: usize) -> (String, BTreeMa
         let name = path.file_name().unwrap();
         path.starts_with("rollouts") || path.components().count() > 1 && name != "config.yaml" && name != "manifest.json"
     };
-    let crc = |path: &PathBuf| format!("{:08x}", IEEE.of(&std::fs::read(out.path().join(path)).unwrap()));
+    let crc = |path: &PathBuf| format!("{:08x}", IEEE.checksum(&std::fs::read(out.path().join(path)).unwrap()));
     let files = files_under(out.path()).unwrap();
     (text.lines().map(row).collect(), files.iter().filter(is_result).map(|path| (path.clone(), crc(path))).collect())
 }

@@ -52,7 +52,7 @@ struct State {
     /// The number of turns of each conversation.
     turns: Vec<usize>,
     /// The number of conversations that have not ended.
-    left: usize,
+    running: usize,
     /// The first error that ended the run: (conversation, error), by the index of the conversation.
     failed: Option<(usize, Error)>,
     /// True once the engine has waited for all conversations to begin.
@@ -62,7 +62,7 @@ struct State {
 impl State {
     /// True if no conversation will advance any more.
     fn is_over(&self) -> bool {
-        self.failed.is_some() || self.left == 0
+        self.failed.is_some() || self.running == 0
     }
 }
 
@@ -78,7 +78,7 @@ impl<'a> Conversations<'a> {
     ) -> Result<()> {
         let count = loops.len();
         let jobs = (0..count).map(|conversation| (conversation, None)).collect();
-        let state = State { jobs, news: Vec::new(), turns: vec![0; count], left: count, failed: None, gathered: false };
+        let state = State { jobs, news: Vec::new(), turns: vec![0; count], running: count, failed: None, gathered: false };
         let loops = loops.into_iter().map(|one| Mutex::new(Some(one))).collect();
         let conversations =
             Conversations { common, loops, state: state.into(), job_came: Condvar::new(), news_came: Condvar::new() };
@@ -109,7 +109,7 @@ impl<'a> Conversations<'a> {
             let mut state = self.state();
             match arrival {
                 Ok(arrival) => {
-                    state.left -= usize::from(arrival.turn.is_none());
+                    state.running -= usize::from(arrival.turn.is_none());
                     state.news.push(arrival);
                 }
                 Err(error) => {
@@ -167,7 +167,7 @@ impl<'a> Conversations<'a> {
     fn end(&self, failed: bool) {
         let mut state = self.state();
         if failed {
-            state.left = 0;
+            state.running = 0;
         }
         drop(state);
         self.job_came.notify_all();
@@ -217,7 +217,7 @@ impl Turns for Conversations<'_> {
                 state = self.state();
             }
         }
-        let is_over = state.failed.is_some() || state.left == 0 && state.news.is_empty();
+        let is_over = state.failed.is_some() || state.running == 0 && state.news.is_empty();
         (!is_over).then(|| {
             // Sorted by conversation, so that conversations with the same prompt are adjacent.
             let mut news = std::mem::take(&mut state.news);

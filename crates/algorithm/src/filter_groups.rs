@@ -39,8 +39,8 @@ pub fn keep_groups(group: &[usize], values: &[Option<f64>], mean_range: Option<[
                 None => scored.len() == 1 || scored.iter().any(|value| *value != scored[0]),
             }
     };
-    let kept: BTreeMap<usize, bool> = members.iter().map(|(&group, values)| (group, is_kept(values))).collect();
-    (0..group.len().min(values.len())).filter(|&i| kept[&group[i]]).collect()
+    let keeps: BTreeMap<usize, bool> = members.iter().map(|(&group, values)| (group, is_kept(values))).collect();
+    (0..group.len().min(values.len())).filter(|&i| keeps[&group[i]]).collect()
 }
 
 #[cfg(test)]

@@ -83,7 +83,7 @@ pub fn check_changes(folder: &Path, now: &Tree, compared: &RunFacts) -> Result<C
 /// Returns a checksum, in hexadecimal, of the settings whose changes a resumed run reports or refuses. `settings` is a whole
 /// configuration.
 pub fn effective_crc(settings: &serde_json::Value) -> String {
-    let mut crc = IEEE.of(&[]);
+    let mut crc = IEEE.checksum(&[]);
     let mut open = vec![(String::new(), settings)];
     while let Some((key, value)) = open.pop() {
         if !key.is_empty() && matches!(effect(&key), Some(Free(_))) {

@@ -117,7 +117,7 @@ impl Checkpoints {
         let is_whole =
             |saved: &SavedCheckpoint| !self.damaged.contains(&saved.step) && saved.manifest.check_sizes(&saved.dir).is_ok();
         let (whole, damaged): (Vec<SavedCheckpoint>, Vec<SavedCheckpoint>) = self.newest_first()?.into_iter().partition(is_whole);
-        let held = self.kept();
+        let held = self.kept_steps();
         let kept = |step: u64| step == just_saved || Some(step) == best || held.contains(&step);
         for old in whole.into_iter().skip(keep).chain(damaged).filter(|old| !kept(old.step)) {
             remove_dir(&old.dir)?;
@@ -131,7 +131,7 @@ impl Checkpoints {
     /// If a file cannot be removed.
     pub fn delete(&self, step: u64) -> Result<()> {
         let dir = self.path(step);
-        if self.kept().contains(&step) || Manifest::read(&dir).is_err() { Ok(()) } else { remove_dir(&dir) }
+        if self.kept_steps().contains(&step) || Manifest::read(&dir).is_err() { Ok(()) } else { remove_dir(&dir) }
     }
 
     /// Returns true if the checkpoint of `step` exists, and its files have their sizes.

@@ -19,7 +19,7 @@ impl Checkpoints {
     pub fn keep_best(&self, best: Option<u64>) -> Result<Option<u64>> {
         let earlier = self.named_best().filter(|named| best != Some(*named));
         if let Some(step) = earlier {
-            let mut kept = self.kept();
+            let mut kept = self.kept_steps();
             kept.insert(step);
             self.write_kept(&kept)?;
         }
@@ -34,14 +34,14 @@ impl Checkpoints {
     }
 
     /// Returns the steps of the checkpoints that are kept in addition to `max_to_keep`.
-    pub(super) fn kept(&self) -> BTreeSet<u64> {
+    pub(super) fn kept_steps(&self) -> BTreeSet<u64> {
         let text = foreign::read_text(&self.dir.join(KEPT_FILE), foreign::SETTINGS).unwrap_or_default();
         text.lines().filter_map(|line| line.trim().parse().ok()).collect()
     }
 
     /// Removes a step from the kept ones, because its checkpoint was saved again and is a different one.
     pub(super) fn release(&self, step: u64) -> Result<()> {
-        let mut kept = self.kept();
+        let mut kept = self.kept_steps();
         if kept.remove(&step) { self.write_kept(&kept) } else { Ok(()) }
     }
 

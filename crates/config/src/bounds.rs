@@ -15,7 +15,7 @@ fn check(key: &str, node: &Node, default: &Node) -> Option<Problem> {
     if matches!(default.value, Value::Map(_)) {
         return None;
     }
-    let comment = Comment::of(default);
+    let comment = Comment::for_node(default);
     let accepts = comment.accepts().filter(|accepts| accepts.iter().any(Accepts::is_numeric))?;
     let (node, expected) = misfit(node, &accepts)?;
     let is_infinite = matches!(node.value, Value::Float(value) if !value.is_finite());

@@ -29,7 +29,7 @@ impl Choices {
     }
 
     /// Returns the choices of a key, without the names that are refused.
-    pub fn of(&self, key: &str) -> impl Iterator<Item = &Choice> {
+    pub fn for_key(&self, key: &str) -> impl Iterator<Item = &Choice> {
         self.0.iter().filter(move |choice| choice.key == key && choice.absent.is_none())
     }
 
@@ -40,12 +40,12 @@ impl Choices {
 
     /// Returns the allowed names of a key; `None` if no registry has names for it.
     pub fn names(&self, key: &str) -> Option<Vec<&str>> {
-        Some(self.of(key).map(|choice| choice.name.as_ref()).collect()).filter(|names: &Vec<_>| !names.is_empty())
+        Some(self.for_key(key).map(|choice| choice.name.as_ref()).collect()).filter(|names: &Vec<_>| !names.is_empty())
     }
 
     /// Returns the choice of a key with this name.
     pub fn find(&self, key: &str, name: &str) -> Option<&Choice> {
-        self.of(key).find(|choice| choice.name == name)
+        self.for_key(key).find(|choice| choice.name == name)
     }
 
     /// True if this name, as the value of this key, has this need.

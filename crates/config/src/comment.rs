@@ -19,7 +19,7 @@ pub(crate) struct Comment {
 
 impl Comment {
     /// Returns the comment above a value in its file.
-    pub(crate) fn of(node: &Node) -> Self {
+    pub(crate) fn for_node(node: &Node) -> Self {
         match &node.origin {
             Origin::File { source, key, .. } => Self::new(above(source, key.line)),
             Origin::Override(_) => Self::default(),

@@ -76,8 +76,8 @@ pub fn values(written: &Node, choices: &Choices, key: &str) -> Vec<String> {
             values.push(value);
         }
     };
-    choices.of(key).for_each(|choice| add(choice.name.to_string()));
-    for accepts in Comment::of(node).accepts().unwrap_or_else(|| like(default)) {
+    choices.for_key(key).for_each(|choice| add(choice.name.to_string()));
+    for accepts in Comment::for_node(node).accepts().unwrap_or_else(|| like(default)) {
         match accepts {
             // In an override, infinity has no dot.
             Accepts::One(Value::Float(value)) if value.is_infinite() => add(value.to_string()),

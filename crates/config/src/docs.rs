@@ -64,7 +64,7 @@ fn default_and_meaning(node: &Node) -> (String, String) {
     let Origin::File { source, value, .. } = &node.origin else { return (node.value.to_yaml(), String::new()) };
     let line = source.text.lines().nth(value.line - 1).unwrap_or_default();
     let default: String = line.chars().skip(value.column - 1).collect();
-    (default.trim().to_string(), Comment::of(node).text)
+    (default.trim().to_string(), Comment::for_node(node).text)
 }
 
 /// Returns the comment above the key of the mapping, or the comment at the head of the file with its values.

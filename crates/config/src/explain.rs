@@ -82,7 +82,7 @@ fn text(known: &ConfigKind, resolved: &ResolvedConfig, chain: &Chain, choices: &
         return Ok(section(key, entries, defaults));
     }
     let default = defaults.get(key);
-    let comment = default.map(Comment::of).unwrap_or_default();
+    let comment = default.map(Comment::for_node).unwrap_or_default();
     let names = choices.names(key);
     let mut facts = vec![Fact::new("takes", takes(&comment, names.as_deref(), &node.value), "")];
     facts.extend(default.map(|default| Fact::new("default", inline(&default.value), source(&default.origin))));

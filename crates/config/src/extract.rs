@@ -168,7 +168,7 @@ fn readable(expected: &str) -> &str {
 
 /// Returns the allowed values from the comment in the built-in file.
 fn takes(default: &Node) -> Option<String> {
-    let comment = Comment::of(default);
+    let comment = Comment::for_node(default);
     (!comment.vocabulary.is_empty()).then(|| format!("it takes {}", comment.vocabulary))
 }
 

@@ -102,7 +102,7 @@ impl Writer<'_> {
     /// Returns the schemas of the values of a setting, without names that a user's file may add.
     fn alternatives(&self, key: &str, node: &Node) -> Vec<Json> {
         let default = self.resolved.get(key).map_or(&node.value, |node| &node.value);
-        let mut accepts = Comment::of(node).accepts().unwrap_or_else(|| like(default));
+        let mut accepts = Comment::for_node(node).accepts().unwrap_or_else(|| like(default));
         if let Some(names) = self.choices.names(key) {
             registered(&mut accepts, &names, ADDING_NAMES.iter().any(|(open, _)| *open == key));
         }
@@ -118,7 +118,7 @@ impl Writer<'_> {
         if OPENED.iter().any(|(opened, _)| *opened == key) {
             any.push(json!({ "type": "string" }));
         }
-        let head = json!({ "description": Comment::of(node).text, "default": json_value(&node.value) });
+        let head = json!({ "description": Comment::for_node(node).text, "default": json_value(&node.value) });
         let parts =
             [head, any_of(any)].into_iter().filter_map(|part| if let Json::Object(part) = part { Some(part) } else { None });
         parts.flatten().collect::<Map<_, _>>().into()

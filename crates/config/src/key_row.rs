@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 
 /// Returns the object of a setting: its key, its value and where that was set, its default, its meaning and its allowed values.
 pub(super) fn row(key: &str, node: &Node, default: Option<&Node>, choices: &Choices) -> Json {
-    let comment = default.map(Comment::of).unwrap_or_default();
+    let comment = default.map(Comment::for_node).unwrap_or_default();
     json!({
         "key": key,
         "value": json_value(&node.value),

@@ -25,7 +25,7 @@ pub fn search(known: &ConfigKind, word: &str) -> Result<Option<String>, ConfigEr
     let further = count.saturating_sub(SHOWN);
     let end = if further > 0 { format!("… and {further} more: a longer word finds fewer\n") } else { String::new() };
     let shown = |(key, node): &(String, Node)| {
-        let comment = Comment::of(node);
+        let comment = Comment::for_node(node);
         let meaning = comment.meaning();
         let first = meaning.split_once(". ").map_or(meaning, |(first, _)| first).trim_end_matches('.');
         let line = if first.is_empty() { String::new() } else { format!("    {first}\n") };
@@ -50,7 +50,7 @@ fn find(known: &ConfigKind, word: &str) -> Result<Vec<(String, Node)>, ConfigErr
     let mut found: Vec<(usize, String, Node)> = vec![];
     known.defaults()?.root.walk(&mut |key, node| {
         let is_section = matches!(&node.value, Value::Map(entries) if !entries.is_empty());
-        if let Some(rank) = rank(key, &Comment::of(node).text, &word).filter(|_| !is_section) {
+        if let Some(rank) = rank(key, &Comment::for_node(node).text, &word).filter(|_| !is_section) {
             found.push((rank, key.to_owned(), node.clone()));
         }
     });

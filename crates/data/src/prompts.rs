@@ -250,7 +250,7 @@ fn read_prompt(row: &Row, index: usize, tokenizer: &Tokenizer, options: &PromptO
     let variables = with_tools.as_ref().unwrap_or(&options.chat_kwargs);
     let PromptText { ids, messages, text } = PromptText::from_row(row, &options.form, tokenizer, variables)?;
     let data_source = options.reward_fn_key.as_deref().map(|key| data_source(row, key, needs.data_source)).transpose()?;
-    let ground_truth = options.ground_truth.of(row, needs.ground_truth)?.clone();
+    let ground_truth = options.ground_truth.value_in(row, needs.ground_truth)?.clone();
     Ok(Prompt {
         ids,
         conversational,

@@ -168,7 +168,7 @@ fn names(compiler: Compiler) -> String {
 #[derive(Debug, Default)]
 pub(crate) struct PackageRoots {
     /// The folder with the `bin` of this program: the environment into which pip or uv installed it.
-    own: Option<PathBuf>,
+    program: Option<PathBuf>,
     virtual_env: Option<PathBuf>,
     conda: Option<PathBuf>,
     home: Option<PathBuf>,
@@ -179,9 +179,9 @@ impl PackageRoots {
     fn of_this_process() -> Self {
         let folder = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let path = std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default();
-        let own =
+        let program =
             std::env::current_exe().ok().and_then(|program| Some(program.canonicalize().ok()?.parent()?.parent()?.to_owned()));
-        Self { own, virtual_env: folder("VIRTUAL_ENV"), conda: folder("CONDA_PREFIX"), home: folder("HOME"), path }
+        Self { program, virtual_env: folder("VIRTUAL_ENV"), conda: folder("CONDA_PREFIX"), home: folder("HOME"), path }
     }
 
     /// The package folders of the program's environment, of the active one, of the `python3` on PATH, and of the user.
@@ -189,7 +189,7 @@ impl PackageRoots {
         let python = self.path.iter().find(|folder| folder.join("python3").is_file()).and_then(|folder| folder.parent());
         let local = python.map(|prefix| prefix.join("local"));
         let user = self.home.as_ref().map(|home| home.join(".local"));
-        let prefixes = [self.own.as_deref(), self.virtual_env.as_deref(), python, local.as_deref(), user.as_deref()];
+        let prefixes = [self.program.as_deref(), self.virtual_env.as_deref(), python, local.as_deref(), user.as_deref()];
         let mut found = Vec::new();
         for lib in prefixes.into_iter().flatten().flat_map(|prefix| [prefix.join("lib"), prefix.join("lib64")]) {
             let versions = children(&lib).into_iter().filter(|path| starts(path, "python3"));
@@ -365,8 +365,8 @@ mod tests {
         write(folder.path(), &["bin/python3"]);
         let path = vec!["/nowhere".into(), folder.path().join("bin")];
         assert!(found(Compiler::Nvrtc, &PackageRoots { path, ..PackageRoots::default() }, folder.path()).is_some());
-        let own = Some(folder.path().into());
-        assert!(found(Compiler::Llvm, &PackageRoots { own, ..PackageRoots::default() }, folder.path()).is_some());
+        let program = Some(folder.path().into());
+        assert!(found(Compiler::Llvm, &PackageRoots { program, ..PackageRoots::default() }, folder.path()).is_some());
         let home = tempfile::tempdir().unwrap();
         write(&home.path().join(".local/lib/python3.12/site-packages"), &CUDA_13);
         let at = PackageRoots { home: Some(home.path().into()), ..PackageRoots::default() };

@@ -18,7 +18,7 @@ impl CausalLm {
         other.net.visit(&mut weights);
         weights.0.reverse();
         let net = std::mem::replace(&mut self.net, Decoder::empty(&self.device));
-        self.net = net.map(&mut Interpolation { others: weights.0, alpha });
+        self.net = net.map(&mut Interpolation { other_parameters: weights.0, alpha });
         self
     }
 }
@@ -34,14 +34,14 @@ impl ModuleVisitor for Weights {
 
 struct Interpolation {
     /// The other model's parameters, in reverse order.
-    others: Vec<Tensor<1>>,
+    other_parameters: Vec<Tensor<1>>,
     alpha: f64,
 }
 
 impl ModuleMapper for Interpolation {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let (id, weight, mapper) = param.consume();
-        let other = self.others.pop().expect("both models have the same parameters").reshape(weight.dims());
+        let other = self.other_parameters.pop().expect("both models have the same parameters").reshape(weight.dims());
         Param::from_mapped_value(id, weight * (1.0 - self.alpha) + other * self.alpha, mapper)
     }
 }

@@ -108,11 +108,11 @@ impl<'a> HfReader<'a> {
 
     fn at_most(&self, key: &str, max: usize) -> Result<usize> {
         let value = self.get(key).with_context(|| format!("`{key}` is missing"))?;
-        let whole = value.as_u64().with_context(|| format!("`{key}` must be a whole number, not {value}"))?;
-        usize::try_from(whole)
+        let number = value.as_u64().with_context(|| format!("`{key}` must be a number number, not {value}"))?;
+        usize::try_from(number)
             .ok()
-            .filter(|whole| *whole <= max)
-            .with_context(|| format!("`{key}` is {whole}; at most {max} is allowed"))
+            .filter(|number| *number <= max)
+            .with_context(|| format!("`{key}` is {number}; at most {max} is allowed"))
     }
 
     pub(crate) fn usize_or(&self, key: &str, default: usize) -> Result<usize> {

@@ -194,7 +194,7 @@ impl DecoderConfig {
 
     /// Logits that the CPU keeps for a loss that reads each token separately.
     pub fn stored_logits(&self, widest: LargestBatch) -> ElementCount {
-        (head::kept(widest.predicted, self.vocab_size) * self.vocab_size) as ElementCount
+        (head::tokens_at_once(widest.predicted, self.vocab_size) * self.vocab_size) as ElementCount
     }
 
     /// Elements that the divergence from a reference of this shape adds to the head: the rows that predict a token and one tile

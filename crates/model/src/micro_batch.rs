@@ -24,8 +24,8 @@ impl Cut {
 
     /// Like [`micro_batches_of`](Self::micro_batches_of), for the `chosen` units only. Indices are those among all units.
     pub fn micro_batches_within<'a>(self, units: &[impl AsRef<[Sequence<'a>]>], chosen: &[usize]) -> Vec<Vec<usize>> {
-        let own: Vec<&[Sequence]> = chosen.iter().map(|&i| units[i].as_ref()).collect();
-        self.micro_batches_of(&own).into_iter().map(|micro| micro.into_iter().map(|at| chosen[at]).collect()).collect()
+        let chosen_units: Vec<&[Sequence]> = chosen.iter().map(|&i| units[i].as_ref()).collect();
+        self.micro_batches_of(&chosen_units).into_iter().map(|micro| micro.into_iter().map(|at| chosen[at]).collect()).collect()
     }
 
     /// Like [`micro_batches`](Self::micro_batches), for units of sequences that stay together, such as the two responses of a

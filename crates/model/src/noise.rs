@@ -33,8 +33,8 @@ impl EmbeddingNoise {
         for (rows, [row, part]) in sequences.iter().zip(&self.keys) {
             let size = self.alpha / ((rows.tokens * width) as f64).sqrt();
             let mut stream = Stream::new(self.seed, "neftune", &[self.step, *row, *part]);
-            let own = &mut noise[rows.first * width..(rows.first + rows.count) * width];
-            own.fill_with(|| ((2.0 * stream.uniform() - 1.0) * size) as f32);
+            let of_document = &mut noise[rows.first * width..(rows.first + rows.count) * width];
+            of_document.fill_with(|| ((2.0 * stream.uniform() - 1.0) * size) as f32);
         }
         tensor_from_vec(noise, [rows, width], device)
     }

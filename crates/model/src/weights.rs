@@ -39,9 +39,9 @@ const PICKLE: &str = "pytorch_model.bin";
 
 /// The file of a folder that holds or lists a model's weights, even in an unsupported format.
 pub fn weights_file(folder: &Path) -> Option<String> {
-    let known = [SINGLE, INDEX, PICKLE, "pytorch_model.bin.index.json"];
-    let known = known.iter().find(|name| folder.join(name).exists()).map(ToString::to_string);
-    known.or_else(|| shards(folder).into_iter().next())
+    let usual = [SINGLE, INDEX, PICKLE, "pytorch_model.bin.index.json"];
+    let usual = usual.iter().find(|name| folder.join(name).exists()).map(ToString::to_string);
+    usual.or_else(|| shards(folder).into_iter().next())
 }
 
 /// The files of a folder whose names look like shards.

@@ -1,6 +1,6 @@
 //! Adam (Kingma & Ba 2015): AdamW's update with the weight decay in the gradient.
 
-use super::adamw::{AdamWConfig, constants, step};
+use super::adamw::{AdamWConfig, constants, moments, step};
 use super::kind::OptimizerKind;
 use super::rule::{Parameter, Rule, Slot, Step, TrainedParam, UpdatedParam, state, tensors};
 
@@ -21,7 +21,7 @@ struct Adam(AdamWConfig);
 
 impl Rule for Adam {
     fn slots(&self, parameter: Parameter) -> Vec<Slot> {
-        ["exp_avg", "exp_avg_sq"].map(|kind| Slot::f32(kind, parameter.size())).into()
+        moments(parameter)
     }
 
     fn splits(&self, _: Parameter) -> bool {

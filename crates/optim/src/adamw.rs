@@ -54,12 +54,17 @@ impl Optimizer {
     }
 }
 
+/// Returns the slots of the two moment estimates, by torch's names.
+pub(super) fn moments(parameter: Parameter) -> Vec<Slot> {
+    ["exp_avg", "exp_avg_sq"].map(|kind| Slot::f32(kind, parameter.size())).into()
+}
+
 /// The update of AdamW.
 pub(super) struct AdamW(pub AdamWConfig);
 
 impl Rule for AdamW {
     fn slots(&self, parameter: Parameter) -> Vec<Slot> {
-        ["exp_avg", "exp_avg_sq"].map(|kind| Slot::f32(kind, parameter.size())).into()
+        moments(parameter)
     }
 
     fn splits(&self, _: Parameter) -> bool {
@@ -129,7 +134,9 @@ const GRAIN: usize = 64 * 1024;
 
 /// Converts the tensor to a flex buffer that is not shared.
 fn owned_flex(t: Tensor<1>) -> FlexTensor {
-    burnish_model::ops::own(t.try_into_primitive::<burn::backend::Flex>().expect("parameters and gradients share a device"))
+    burnish_model::ops::whole_buffer(
+        t.try_into_primitive::<burn::backend::Flex>().expect("parameters and gradients share a device"),
+    )
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::gradient_sum::GradientSum;
 use super::learner::{Learner, Update};
-use super::reduce::{Reduced, reduce};
+use super::reduce::reduce;
 use super::rule::Slot;
 use super::sharded_update::gather_weights;
 use super::shards::Shards;
@@ -36,11 +36,11 @@ impl Learner {
             return update;
         }
         let has_gradient: Vec<bool> = gradients.iter().map(Option::is_some).collect();
-        let own = gradients.into_iter().map(|gradient| gradient.map(|Reduced { own, .. }| own)).collect();
+        let elements = gradients.into_iter().map(|gradient| gradient.map(|reduced| reduced.elements)).collect();
         let (rank, scale) = (self.ranks.rank(), self.scale(&update));
-        let own = self.optimizer.update_shard(&self.model.net, (&shards, rank), own, lr, scale);
+        let elements = self.optimizer.update_shard(&self.model.net, (&shards, rank), elements, lr, scale);
         let net = std::mem::replace(&mut self.model.net, Decoder::empty(&self.model.device));
-        self.model.net = gather_weights(net, own, &shards, &has_gradient, &self.ranks);
+        self.model.net = gather_weights(net, elements, &shards, &has_gradient, &self.ranks);
         update
     }
 

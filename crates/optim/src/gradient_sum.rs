@@ -24,15 +24,15 @@ impl GradientSum {
         mut work: impl FnMut(&[usize], &mut Gradients) -> T,
     ) -> (Self, Vec<T>) {
         let mut sum = Sum::new(slices.len());
-        let own = ranks.local_slices().map(|index| {
+        let results = ranks.local_slices().map(|index| {
             let mut gradients = Gradients::default();
             let found = work(&slices[index], &mut gradients);
             ranks.beat();
             sum.push_leaf(index, Slice(gradients));
             found
         });
-        let own = own.collect();
-        (Self { slices: slices.len(), sum }, ranks.concat(own))
+        let results = results.collect();
+        (Self { slices: slices.len(), sum }, ranks.concat(results))
     }
 }
 

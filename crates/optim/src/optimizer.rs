@@ -65,13 +65,13 @@ impl SavedState for TensorView<'_> {
 
 /// The update rule of most parameters, and another one for parameters with certain names.
 pub(super) struct Rules {
-    all: Box<dyn Rule>,
+    general: Box<dyn Rule>,
     exempt: Option<(Vec<String>, Box<dyn Rule>)>,
 }
 
 impl Rules {
     pub(crate) fn rule_of(&self, parameter: Parameter) -> &dyn Rule {
-        self.exempt(parameter.name).unwrap_or(&*self.all)
+        self.exempt(parameter.name).unwrap_or(&*self.general)
     }
 
     /// Returns the other rule if it updates the parameter with this name.
@@ -83,7 +83,7 @@ impl Rules {
 
 impl Optimizer {
     pub(super) fn new(name: &'static str, rule: Box<dyn Rule>) -> Self {
-        Self { name, rules: Rules { all: rule, exempt: None }, step: 0, state: BTreeMap::new() }
+        Self { name, rules: Rules { general: rule, exempt: None }, step: 0, state: BTreeMap::new() }
     }
 
     /// Adds another update rule for parameters whose names contain one of these.
@@ -114,13 +114,13 @@ impl Optimizer {
     /// Returns the bytes of the state that this rank stores so far.
     #[cfg(test)]
     pub(super) fn stored_bytes(&self) -> usize {
-        let kept = self.state.values().flat_map(|kept| kept.slots.iter().zip(&kept.state));
-        kept.map(|(slot, stored)| slot.bytes_of(stored.count())).sum()
+        let states = self.state.values().flat_map(|state| state.slots.iter().zip(&state.state));
+        states.map(|(slot, stored)| slot.bytes_of(stored.count())).sum()
     }
 
     /// Returns true if the optimizer updates the tensors of the files, and these differ from the parameters of the network.
     pub(super) fn sees_files(&self, config: &DecoderConfig) -> bool {
-        self.rules.all.sees_tensors() && differs(config.naming)
+        self.rules.general.sees_tensors() && differs(config.naming)
     }
 
     /// Returns the shape of the tensor in which a parameter is updated; `None` if that tensor is counted for another of its
@@ -210,8 +210,8 @@ impl Optimizer {
 
     /// Returns this rank's elements of a parameter's state tensor; empty if the rank stores none.
     pub(super) fn local_elements(&self, parameter: &str, kind: &str) -> Vec<f32> {
-        let kept = self.state.get(parameter);
-        let stored = kept.and_then(|kept| kept.state.get(kept.slots.iter().position(|slot| slot.kind == kind)?));
+        let state = self.state.get(parameter);
+        let stored = state.and_then(|state| state.state.get(state.slots.iter().position(|slot| slot.kind == kind)?));
         stored.map_or_else(Vec::new, StoredTensor::values)
     }
 

@@ -21,7 +21,7 @@ const AT_A_TIME: usize = 1024;
 /// A gradient after the sum.
 pub(crate) struct Reduced {
     /// Elements of this rank.
-    pub own: Vec<f32>,
+    pub elements: Vec<f32>,
     /// Σ g² of all elements.
     pub squares: f64,
 }
@@ -39,14 +39,14 @@ fn reduce_by(gradients: GradientSum, shards: &Shards, ranks: &Ranks, at_a_time: 
     let GradientSum { slices, sum } = gradients;
     let nodes: Vec<Vec<Subtree>> =
         (0..ranks.size()).map(|rank| nodes_of(leaves_of(rank, ranks.size(), slices), slices)).collect();
-    let mut own: Vec<_> =
+    let mut nodes_of_rank: Vec<_> =
         sum.into_values().into_iter().take(nodes[ranks.rank()].len()).map(|slice| on_host(slice.0, shards)).collect();
-    assert_eq!(own.len(), nodes[ranks.rank()].len(), "every slice of this rank has been worked out");
+    assert_eq!(nodes_of_rank.len(), nodes[ranks.rank()].len(), "every slice of this rank has been worked out");
     // A parameter without a gradient is left out of a sum: a zero could not be distinguished from a gradient.
     let present = |node: &Vec<Option<FlexTensor>>| node.iter().map(Option::is_some).collect::<Vec<bool>>();
     let exchange = Exchange {
         slices,
-        present: split(ranks.concat(own.iter().map(present).collect()), nodes.iter().map(Vec::len)),
+        present: split(ranks.concat(nodes_of_rank.iter().map(present).collect()), nodes.iter().map(Vec::len)),
         nodes: nodes.concat(),
     };
     let parts: Vec<Vec<ShardPart>> = (0..ranks.size()).map(|rank| shards.parts(rank)).collect();
@@ -57,11 +57,11 @@ fn reduce_by(gradients: GradientSum, shards: &Shards, ranks: &Ranks, at_a_time: 
     for round in 0..rounds {
         let of_round: Vec<&[ShardPart]> =
             parts.iter().map(|parts| parts.chunks(at_a_time).nth(round).unwrap_or_default()).collect();
-        let received = exchange.round(&own, &of_round, ranks);
+        let received = exchange.round(&nodes_of_rank, &of_round, ranks);
         for part in of_round.iter().copied().flatten() {
             unsent[part.parameter] -= part.elements.len();
             if unsent[part.parameter] == 0 {
-                own.iter_mut().for_each(|node| node[part.parameter] = None);
+                nodes_of_rank.iter_mut().for_each(|node| node[part.parameter] = None);
             }
         }
         let mine = of_round[ranks.rank()];
@@ -75,10 +75,10 @@ fn reduce_by(gradients: GradientSum, shards: &Shards, ranks: &Ranks, at_a_time: 
         }
     }
     let mut squares = ranks.concat(squares).into_iter();
-    let reduced = |(place, own): (usize, Vec<f32>)| {
+    let reduced = |(place, elements): (usize, Vec<f32>)| {
         let is_present = exchange.present.iter().flatten().any(|node| node[place]);
         let parts = shards.parameters[place].size().div_ceil(GRAIN);
-        is_present.then(|| Reduced { own, squares: squares.by_ref().take(parts).sum() })
+        is_present.then(|| Reduced { elements, squares: squares.by_ref().take(parts).sum() })
     };
     sums.into_iter().enumerate().map(reduced).collect()
 }
@@ -223,7 +223,7 @@ mod tests {
                 assert!(reduced.len() == expected.len() + 1 && reduced[expected.len()].is_none());
                 for (index, reduced) in reduced.into_iter().flatten().enumerate() {
                     assert_eq!(reduced.squares.to_bits(), squares[index], "{size} ranks, {at_a_time} at a time");
-                    sums[index].extend(bits(reduced.own));
+                    sums[index].extend(bits(reduced.elements));
                 }
             }
             assert!(sums == expected, "{size} ranks, {at_a_time} at a time");

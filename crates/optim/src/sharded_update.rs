@@ -39,7 +39,7 @@ impl Optimizer {
                 Some(OptimizerState { slots, state }) => (slots, Some(state)),
                 None => (rule.slots(parameter), None),
             };
-            let mut kept = OptimizerState { slots, state: Vec::new() };
+            let mut new_state = OptimizerState { slots, state: Vec::new() };
             if !own.is_empty() {
                 let size = own.len();
                 let device = weight.device();
@@ -54,11 +54,11 @@ impl Optimizer {
                     Some(weight) => updated.extend_from_slice(f32s(&weight)),
                     None => updated.extend(to_host(weight)),
                 }
-                kept.state = state;
+                new_state.state = state;
             }
             // A parameter without elements here is stored too: all ranks know which parameters have a state.
-            if !kept.slots.is_empty() {
-                self.state.insert(sharded.name.clone(), kept);
+            if !new_state.slots.is_empty() {
+                self.state.insert(sharded.name.clone(), new_state);
             }
         }
         updated

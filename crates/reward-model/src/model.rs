@@ -90,7 +90,7 @@ pub struct Input {
 
 impl Input {
     /// Creates an input of at least one token that is judged at its last token.
-    pub fn whole(ids: Vec<u32>, cut: bool) -> Self {
+    pub fn at_last_token(ids: Vec<u32>, cut: bool) -> Self {
         Self { at: vec![ids.len().saturating_sub(1)], ids, cut }
     }
 
@@ -143,7 +143,7 @@ impl Reading {
             "the reward model would read {length} tokens, but its max_position_embeddings is {positions}: \
              reward_model.max_length={positions} truncates such inputs"
         );
-        Ok(Input::whole(ids, cut))
+        Ok(Input::at_last_token(ids, cut))
     }
 
     /// Returns the tokens of a response and the ends of its steps.

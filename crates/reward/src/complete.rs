@@ -68,7 +68,7 @@ impl Rewards {
             for (reward, result) in self.rewards.iter().zip(results) {
                 let score = match result {
                     JudgeResult::Called(called) => called,
-                    JudgeResult::AfterRewardModel if let Runs::Late(run) = &reward.runs => run(&self.own(reward, input)),
+                    JudgeResult::AfterRewardModel if let Runs::Late(run) = &reward.runs => run(&self.input_for(reward, input)),
                     JudgeResult::AfterRewardModel | JudgeResult::WithBatch => Err(anyhow!("it was not called")),
                 };
                 scores.push(score.or_else(|error| failed.replace(error, &reward.name, || place(i)))?);
@@ -87,7 +87,7 @@ impl Rewards {
         inputs: &[ScoreInput],
         failed: &mut FailedScores,
     ) -> Result<Vec<Score>> {
-        let own: Vec<ScoreInput> = inputs.iter().map(|input| self.own(reward, input)).collect();
+        let own: Vec<ScoreInput> = inputs.iter().map(|input| self.input_for(reward, input)).collect();
         let scores = self.stats.time(&reward.name, || judge.score(&own)).and_then(|scores| {
             ensure!(scores.len() == own.len(), "{} scores for {} responses", scores.len(), own.len());
             Ok(scores)

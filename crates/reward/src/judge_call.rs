@@ -52,7 +52,7 @@ impl Rewards {
             return PendingScores { results: Vec::new(), conversation_score: Some(ConversationScore(score)) };
         }
         let ask = |reward: &Reward| {
-            let input = self.own(reward, input);
+            let input = self.input_for(reward, input);
             match &reward.runs {
                 Runs::Rule(run) => JudgeResult::Called(self.stats.time(&reward.name, || run(&input))),
                 Runs::Each(judge) => JudgeResult::Called(self.stats.time(&reward.name, || judge.score(&input))),

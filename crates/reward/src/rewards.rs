@@ -60,7 +60,7 @@ impl Rewards {
     /// The error of the first function that cannot, with its name.
     pub fn check(&self, input: &ScoreInput) -> Result<()> {
         let check = |reward: &Reward| {
-            (reward.check)(&self.own(reward, input)).with_context(|| format!("reward function \"{}\"", reward.name))
+            (reward.check)(&self.input_for(reward, input)).with_context(|| format!("reward function \"{}\"", reward.name))
         };
         self.rewards.iter().try_for_each(check)
     }
@@ -95,7 +95,7 @@ impl Rewards {
     }
 
     /// Returns the input for one function, with its settings.
-    pub(super) fn own<'a>(&'a self, reward: &'a Reward, input: &ScoreInput<'a>) -> ScoreInput<'a> {
+    pub(super) fn input_for<'a>(&'a self, reward: &'a Reward, input: &ScoreInput<'a>) -> ScoreInput<'a> {
         ScoreInput { settings: &reward.settings, services: &self.services, ..*input }
     }
 }

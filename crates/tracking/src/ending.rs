@@ -43,7 +43,7 @@ impl Ending {
 
     /// Returns how long a caller may still wait if it wants to wait for `patience`. After a stop request: at most until ten
     /// seconds after the end. Once a signal arrives after the end: no time.
-    pub fn left(&self, patience: Duration) -> Duration {
+    pub fn time_left(&self, patience: Duration) -> Duration {
         let at_most = match (self.hurried, self.interrupt.is_requested()) {
             (true, _) => patience.min(STOP_LIMIT),
             (false, true) => Duration::ZERO,
@@ -69,13 +69,17 @@ mod tests {
         let interrupt = Interrupt::default();
         let [finished, interrupted, failed] =
             [Exit::Finished, Exit::Interrupted, Exit::Failed].map(|exit| Ending::new(exit, &interrupt));
-        assert!(finished.left(LONG) > STOP_LIMIT && failed.left(LONG) > STOP_LIMIT && interrupted.left(LONG) <= STOP_LIMIT);
-        assert_eq!(interrupted.left(Duration::ZERO), Duration::ZERO);
+        assert!(
+            finished.time_left(LONG) > STOP_LIMIT
+                && failed.time_left(LONG) > STOP_LIMIT
+                && interrupted.time_left(LONG) <= STOP_LIMIT
+        );
+        assert_eq!(interrupted.time_left(Duration::ZERO), Duration::ZERO);
         interrupt.ask();
-        assert_eq!([finished.left(LONG), failed.left(LONG)], [Duration::ZERO; 2]);
-        assert!(interrupted.left(LONG) > Duration::ZERO, "a second signal ends the process itself");
+        assert_eq!([finished.time_left(LONG), failed.time_left(LONG)], [Duration::ZERO; 2]);
+        assert!(interrupted.time_left(LONG) > Duration::ZERO, "a second signal ends the process itself");
         // The stop was requested during the last step.
-        let late = Ending::new(Exit::Finished, &interrupt).left(LONG);
+        let late = Ending::new(Exit::Finished, &interrupt).time_left(LONG);
         assert!(late > Duration::ZERO && late <= STOP_LIMIT);
     }
 }

@@ -189,7 +189,7 @@ impl Outbox {
         let mut reported = Instant::now();
         let (mut moved, mut before) = (reported, usize::MAX);
         let mut state = loop {
-            let left = ending.left(policy.total).min(policy.finish.saturating_sub(moved.elapsed()));
+            let left = ending.time_left(policy.total).min(policy.finish.saturating_sub(moved.elapsed()));
             let state = self.shared.wait(left.min(POLL), |state| state.done);
             let waiting = state.rows.len() + state.under_way;
             if state.done || left.is_zero() {

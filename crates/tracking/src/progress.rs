@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use burnish_util::number::whole;
+use burnish_util::number::with_commas;
 use burnish_util::terminal;
 use burnish_util::time::human;
 use burnish_util::wrap::wrapped;
@@ -76,7 +76,7 @@ impl Progress {
 
     /// Moves to `done` steps and shows a named number next to the speed.
     pub fn update(&self, done: u64, (name, value): (&str, f64), tokens_per_second: f64) {
-        self.bar.set_message(format!("{name} {value:.3}  {} tokens/s", whole(tokens_per_second)));
+        self.bar.set_message(format!("{name} {value:.3}  {} tokens/s", with_commas(tokens_per_second)));
         self.bar.set_position(done);
     }
 

@@ -37,7 +37,7 @@ impl EventFile {
         events.write(&event(unix_time(), 0, |event| event.bytes(3, b"brain.Event:2")))?;
         let first_step = session.resumed_step.map_or(0, |step| step + 1);
         events.write(&event(unix_time(), first_step, |event| {
-            event.bytes(7, &ProtobufMessage::of(|session_log| session_log.varint(1, 1)))
+            event.bytes(7, &ProtobufMessage::encode(|session_log| session_log.varint(1, 1)))
         }))?;
         Ok(events)
     }
@@ -78,7 +78,7 @@ fn create_new(dir: &Path) -> io::Result<(PathBuf, File)> {
 /// Returns a `tensorflow.Event`: wall_time = 1, step = 2, and the field that `fill` adds (file_version = 3, summary = 5,
 /// session_log = 7).
 fn event(wall_time: f64, step: u64, fill: impl FnOnce(&mut ProtobufMessage)) -> Vec<u8> {
-    ProtobufMessage::of(|event| {
+    ProtobufMessage::encode(|event| {
         event.fixed64(1, wall_time.to_bits());
         event.varint(2, step);
         fill(event);
@@ -88,32 +88,32 @@ fn event(wall_time: f64, step: u64, fill: impl FnOnce(&mut ProtobufMessage)) -> 
 /// Returns a `tensorflow.Summary`: value = 1, repeated, each with tag = 1 and simple_value = 2.
 fn summary(metrics: &Metrics) -> Vec<u8> {
     let value = |name: &str, number: f64| {
-        ProtobufMessage::of(|value| {
+        ProtobufMessage::encode(|value| {
             value.bytes(1, name.as_bytes());
             value.fixed32(2, (number as f32).to_bits());
         })
     };
-    ProtobufMessage::of(|summary| metrics.iter().for_each(|(name, number)| summary.bytes(1, &value(name, number))))
+    ProtobufMessage::encode(|summary| metrics.iter().for_each(|(name, number)| summary.bytes(1, &value(name, number))))
 }
 
 /// Returns a `tensorflow.Summary` with one text, in the form that TensorBoard's text plugin reads. Its value has tag = 1, tensor
 /// = 8 and metadata = 9. The tensor has dtype = 1 (7 is a string), tensor_shape = 2 of one dim = 2 with size = 1, and string_val
 /// = 8. The metadata has plugin_data = 1 with plugin_name = 1.
 fn text(name: &str, text: &str) -> Vec<u8> {
-    let dim = ProtobufMessage::of(|dim| dim.varint(1, 1));
-    let shape = ProtobufMessage::of(|shape| shape.bytes(2, &dim));
-    let tensor = ProtobufMessage::of(|tensor| {
+    let dim = ProtobufMessage::encode(|dim| dim.varint(1, 1));
+    let shape = ProtobufMessage::encode(|shape| shape.bytes(2, &dim));
+    let tensor = ProtobufMessage::encode(|tensor| {
         tensor.varint(1, 7);
         tensor.bytes(2, &shape);
         tensor.bytes(8, text.as_bytes());
     });
-    let plugin = ProtobufMessage::of(|plugin| plugin.bytes(1, b"text"));
-    let value = ProtobufMessage::of(|value| {
+    let plugin = ProtobufMessage::encode(|plugin| plugin.bytes(1, b"text"));
+    let value = ProtobufMessage::encode(|value| {
         value.bytes(1, name.as_bytes());
         value.bytes(8, &tensor);
-        value.bytes(9, &ProtobufMessage::of(|metadata| metadata.bytes(1, &plugin)));
+        value.bytes(9, &ProtobufMessage::encode(|metadata| metadata.bytes(1, &plugin)));
     });
-    ProtobufMessage::of(|summary| summary.bytes(1, &value))
+    ProtobufMessage::encode(|summary| summary.bytes(1, &value))
 }
 
 /// Returns a table in Markdown, which TensorBoard renders.
@@ -134,7 +134,7 @@ fn record(data: &[u8]) -> Vec<u8> {
 
 /// Returns the masked checksum of TFRecord. Masking keeps checksums sound for data that itself contains checksums.
 fn masked_crc(data: &[u8]) -> u32 {
-    CASTAGNOLI.of(data).rotate_right(15).wrapping_add(0xA282_EAD8)
+    CASTAGNOLI.checksum(data).rotate_right(15).wrapping_add(0xA282_EAD8)
 }
 
 #[cfg(test)]

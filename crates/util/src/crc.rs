@@ -12,7 +12,7 @@ pub struct Ieee;
 
 impl Ieee {
     /// Returns the checksum of `bytes`.
-    pub fn of(&self, bytes: &[u8]) -> u32 {
+    pub fn checksum(&self, bytes: &[u8]) -> u32 {
         self.extend(0, bytes)
     }
 
@@ -28,7 +28,7 @@ pub struct Castagnoli;
 
 impl Castagnoli {
     /// Returns the checksum of `bytes`, bit by bit: records are short.
-    pub fn of(&self, bytes: &[u8]) -> u32 {
+    pub fn checksum(&self, bytes: &[u8]) -> u32 {
         const POLYNOMIAL: u32 = 0x82F6_3B78;
         let shift = |crc: u32, _| (crc >> 1) ^ (POLYNOMIAL & (crc & 1).wrapping_neg());
         !bytes.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), shift))
@@ -42,9 +42,9 @@ mod tests {
     #[test]
     fn standard_check_values() {
         // The "check" values of the CRC catalogue.
-        assert_eq!(IEEE.of(b"123456789"), 0xCBF4_3926);
-        assert_eq!(CASTAGNOLI.of(b"123456789"), 0xE306_9283);
-        assert_eq!(IEEE.of(b""), 0);
+        assert_eq!(IEEE.checksum(b"123456789"), 0xCBF4_3926);
+        assert_eq!(CASTAGNOLI.checksum(b"123456789"), 0xE306_9283);
+        assert_eq!(IEEE.checksum(b""), 0);
     }
 
     #[test]
@@ -52,7 +52,7 @@ mod tests {
         let bytes: Vec<u8> = (0..1000u32).map(|i| (i * 7 + i / 3) as u8).collect();
         for cut in [0, 1, 7, 8, 9, 500, 999, 1000] {
             let (head, tail) = bytes.split_at(cut);
-            assert_eq!(IEEE.extend(IEEE.of(head), tail), IEEE.of(&bytes));
+            assert_eq!(IEEE.extend(IEEE.checksum(head), tail), IEEE.checksum(&bytes));
         }
     }
 }

@@ -6,7 +6,7 @@ pub struct ProtobufMessage(Vec<u8>);
 
 impl ProtobufMessage {
     /// Builds a message with the fields that `fill` adds, and returns its bytes.
-    pub fn of(fill: impl FnOnce(&mut Self)) -> Vec<u8> {
+    pub fn encode(fill: impl FnOnce(&mut Self)) -> Vec<u8> {
         let mut message = Self::default();
         fill(&mut message);
         message.0
@@ -43,7 +43,7 @@ impl ProtobufMessage {
 
     /// Adds a message with the fields that `fill` adds.
     pub fn message(&mut self, field: u64, fill: impl FnOnce(&mut Self)) {
-        self.bytes(field, &Self::of(fill));
+        self.bytes(field, &Self::encode(fill));
     }
 
     /// Adds a string unless it is empty, which is the default.
@@ -129,8 +129,8 @@ mod tests {
     /// Reads the example of the encoding's documentation, and every kind of field.
     #[test]
     fn fields_read_back_as_written() {
-        assert_eq!(ProtobufMessage::of(|message| message.varint(1, 150)), b"\x08\x96\x01");
-        let bytes = ProtobufMessage::of(|message| {
+        assert_eq!(ProtobufMessage::encode(|message| message.varint(1, 150)), b"\x08\x96\x01");
+        let bytes = ProtobufMessage::encode(|message| {
             message.varint(1, u64::MAX);
             message.fixed64(2, 1.5f64.to_bits());
             message.message(300, |inner| inner.text(1, "x"));

@@ -49,7 +49,7 @@ struct DeletedRun {
     dir: PathBuf,
     files: Vec<PathBuf>,
     /// Entries of the folder that the run did not write.
-    others: Vec<String>,
+    foreign: Vec<String>,
     bytes: u64,
     /// Holds the lock of the folder, so that no run begins in it.
     _lock: Option<File>,
@@ -91,19 +91,19 @@ impl DeletedRun {
             bail!("{} is not the folder of a run; `trainer runs ls` lists runs", dir.display());
         }
         let lock = lock(dir).with_context(|| format!("{} is not deleted", dir.display()))?;
-        let (mut files, mut others) = (vec![], vec![]);
+        let (mut files, mut foreign) = (vec![], vec![]);
         for entry in fs::read_dir(dir)? {
             let path = entry?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             match step_of(&path).is_ok() || is_written(&name) {
                 true => files.push(path),
-                false if name != ".lock" => others.push(name),
+                false if name != ".lock" => foreign.push(name),
                 false => {}
             }
         }
         let bytes = files.iter().map(|file| bytes_of(file)).sum();
-        others.sort();
-        Ok(Self { dir: dir.to_owned(), files, others, bytes, _lock: lock })
+        foreign.sort();
+        Ok(Self { dir: dir.to_owned(), files, foreign, bytes, _lock: lock })
     }
 
     /// Deletes the files; the record goes last, so that an interrupted deletion leaves a run. Returns the line to print.
@@ -115,8 +115,8 @@ impl DeletedRun {
             deleted.with_context(|| format!("cannot delete {}", path.display()))?;
         }
         let (dir, freed) = (self.dir.display(), size(self.bytes));
-        if !self.others.is_empty() {
-            return Ok(format!("{dir}: {freed} deleted; left, as the run did not write it: {}\n", self.others.join(", ")));
+        if !self.foreign.is_empty() {
+            return Ok(format!("{dir}: {freed} deleted; left, as the run did not write it: {}\n", self.foreign.join(", ")));
         }
         fs::remove_file(self.dir.join(".lock")).or_else(missing)?;
         fs::remove_dir(&self.dir).with_context(|| format!("cannot delete {dir}"))?;

@@ -86,7 +86,7 @@ pub fn files_crc(keys: &AgentKeys) -> u32 {
     ];
     // Unreadable files were refused before, except `pkg://MODULE`.
     let bytes = |path: &Location| std::fs::read(on_disk(path)).unwrap_or_default();
-    named.into_iter().flatten().fold(IEEE.of(&[]), |crc, path| IEEE.extend(crc, &bytes(path)))
+    named.into_iter().flatten().fold(IEEE.checksum(&[]), |crc, path| IEEE.extend(crc, &bytes(path)))
 }
 
 /// Reads the user's loops. Their modules may lie in the folder of the file that lists them.

@@ -37,7 +37,7 @@ impl FolderCopy {
 ///
 /// # Errors
 /// If no folder accepts the copy.
-pub(super) fn of(folder: &BuiltInFolder) -> Result<FolderCopy> {
+pub(super) fn find_or_write(folder: &BuiltInFolder) -> Result<FolderCopy> {
     let mut refused = Vec::new();
     for place in cache_folder().map(Ok).into_iter().chain(iter::once_with(|| temporary_folder().map_err(anyhow::Error::from))) {
         let root = place.map(|place| place.join("builtin").join(fingerprint(folder)));

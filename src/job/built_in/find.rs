@@ -23,7 +23,7 @@ pub(crate) fn find(path: &Path) -> Result<Option<PathBuf>> {
     if let Some(root) = copies.get(folder.name) {
         return Ok(Some(root.join(path)));
     }
-    let copy = copy::of(folder)?;
+    let copy = copy::find_or_write(folder)?;
     tracing::info!("{}", copy.describe(folder.name));
     let found = copy.root.join(path);
     copies.insert(folder.name, copy.root);
@@ -50,7 +50,7 @@ pub(crate) fn or_built_in(path: &Path) -> Result<PathBuf> {
 pub(crate) fn replace_files<T: Schema>(config: &mut T) -> Result<()> {
     for place in config.locations().into_iter().filter(|place| place.kind == LocationKind::File) {
         if let Some(path) = find(place.location.as_path())? {
-            *place.location = Location::found(&place.location.to_string(), vec![path], false);
+            *place.location = Location::resolved(&place.location.to_string(), vec![path], false);
         }
     }
     Ok(())

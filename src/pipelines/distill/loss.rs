@@ -22,7 +22,7 @@ pub(super) struct KdLoss {
 }
 
 impl KdLoss {
-    pub(super) fn of(algorithm: &DistillAlgorithmConfig) -> Self {
+    pub(super) fn from_config(algorithm: &DistillAlgorithmConfig) -> Self {
         let divergence = match algorithm.loss_type {
             DistillDivergence::ForwardKl => Divergence::ForwardKl,
             DistillDivergence::ReverseKl => Divergence::ReverseKl,

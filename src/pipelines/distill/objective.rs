@@ -3,10 +3,9 @@
 use anyhow::Result;
 
 use crate::job::memory_estimate::MemoryEstimate;
-use crate::job::optim_choices::optim_choices;
 use crate::job::unused_options::UnusedOption;
 use crate::pipelines::sft;
-use crate::pipelines::stage::{Measured, Objective, RowFiles, StageBatch, StageInputs};
+use crate::pipelines::stage::{self, Measured, Objective, RowFiles, StageBatch, StageInputs};
 use burnish_config::DistillConfig;
 use burnish_config::schema::DistillDivergence;
 use burnish_data::{SftExample, Tokenizer};
@@ -19,7 +18,7 @@ use super::teacher::{self, Teacher};
 
 /// Returns every name in the registries, for the configuration of a distillation.
 pub fn choices() -> Vec<Choice> {
-    optim_choices!("optim").chain(burnish_tracking::choices()).collect()
+    stage::choices([])
 }
 
 /// The divergence from a teacher, and the likelihood of the text.
@@ -66,7 +65,7 @@ impl Objective for Distill {
     fn build(config: &DistillConfig, inputs: &StageInputs<SftExample>, model: &CausalLm, ranks: &Ranks) -> Result<Self> {
         let open = || Teacher::open(config, inputs, model, ranks);
         let teacher = (!config.algorithm.is_without_teacher()).then(open).transpose()?;
-        Ok(Self { teacher, loss: KdLoss::of(&config.algorithm) })
+        Ok(Self { teacher, loss: KdLoss::from_config(&config.algorithm) })
     }
 
     fn batch_totals(&self, batch: &StageBatch<SftExample>, _model: &CausalLm, _ranks: &Ranks) -> f64 {
@@ -97,6 +96,6 @@ impl Objective for Distill {
             true => "none: algorithm.kd_coef is 0".to_owned(),
             false => teacher::describe(config, inputs)?,
         };
-        Ok(vec![("teacher", teacher), ("loss", KdLoss::of(&config.algorithm).describe())])
+        Ok(vec![("teacher", teacher), ("loss", KdLoss::from_config(&config.algorithm).describe())])
     }
 }

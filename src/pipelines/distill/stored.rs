@@ -82,7 +82,7 @@ pub(super) struct StoredTopK {
     trained: Vec<Vec<bool>>,
     /// The index of the first trained token of each example.
     starts: Vec<usize>,
-    all: TopK,
+    tokens: TopK,
 }
 
 impl StoredTopK {
@@ -99,7 +99,7 @@ impl StoredTopK {
             start
         });
         let starts = starts.collect();
-        Self { trained, starts, all: TopK { k, ids: vec![0; tokens * k], log_probs: vec![f32::NEG_INFINITY; tokens * k] } }
+        Self { trained, starts, tokens: TopK { k, ids: vec![0; tokens * k], log_probs: vec![f32::NEG_INFINITY; tokens * k] } }
     }
 
     /// Stores the tokens of these examples; `top` has all their predicted tokens.
@@ -109,8 +109,8 @@ impl StoredTopK {
             let mut to = self.starts[example];
             for &trained in &self.trained[example] {
                 if trained {
-                    self.all.ids[to * k..(to + 1) * k].copy_from_slice(&top.ids[from * k..(from + 1) * k]);
-                    self.all.log_probs[to * k..(to + 1) * k].copy_from_slice(&top.log_probs[from * k..(from + 1) * k]);
+                    self.tokens.ids[to * k..(to + 1) * k].copy_from_slice(&top.ids[from * k..(from + 1) * k]);
+                    self.tokens.log_probs[to * k..(to + 1) * k].copy_from_slice(&top.log_probs[from * k..(from + 1) * k]);
                     to += 1;
                 }
                 from += 1;
@@ -130,14 +130,14 @@ impl StoredTopK {
 
     /// Returns the tokens for every predicted token of these examples.
     pub(super) fn examples(&self, examples: &[usize]) -> TopK {
-        let k = self.all.k;
+        let k = self.tokens.k;
         let mut part = TopK { k, ..TopK::default() };
         for &example in examples {
             let mut at = self.starts[example];
             for &trained in &self.trained[example] {
                 if trained {
-                    part.ids.extend_from_slice(&self.all.ids[at * k..(at + 1) * k]);
-                    part.log_probs.extend_from_slice(&self.all.log_probs[at * k..(at + 1) * k]);
+                    part.ids.extend_from_slice(&self.tokens.ids[at * k..(at + 1) * k]);
+                    part.log_probs.extend_from_slice(&self.tokens.log_probs[at * k..(at + 1) * k]);
                     at += 1;
                 } else {
                     part.ids.resize(part.ids.len() + k, 0);
@@ -153,7 +153,7 @@ impl StoredTopK {
     /// # Errors
     /// If it cannot be written.
     pub(super) fn write(&self, path: &Path, required: &FileRequirements, dtype: LogitsDtype) -> Result<()> {
-        let TopK { k, ids, log_probs } = &self.all;
+        let TopK { k, ids, log_probs } = &self.tokens;
         let shape = vec![ids.len() / k, *k];
         let (ids_dtype, ids): (_, Vec<u8>) = match required.vocabulary <= 1 << 16 {
             true => (Dtype::U16, ids.iter().flat_map(|&id| (id as u16).to_le_bytes()).collect()),
@@ -174,7 +174,7 @@ impl StoredTopK {
         ];
         let bytes = safetensors::serialize(tensors, Some(metadata))?;
         write_atomic(path, &bytes)?;
-        tracing::info!("wrote {}: {} tokens, {:.1} MB", path.display(), self.all.ids.len() / k, bytes.len() as f64 / 1e6);
+        tracing::info!("wrote {}: {} tokens, {:.1} MB", path.display(), self.tokens.ids.len() / k, bytes.len() as f64 / 1e6);
         Ok(())
     }
 
@@ -224,20 +224,20 @@ impl StoredTopK {
             );
         }
         let mut stored = Self::of(required.trained.clone(), k);
-        stored.all.ids = match ids.dtype() {
+        stored.tokens.ids = match ids.dtype() {
             Dtype::U16 => ids.data().chunks_exact(2).map(|x| u32::from(u16::from_le_bytes([x[0], x[1]]))).collect(),
             Dtype::U32 => ids.data().chunks_exact(4).map(|x| u32::from_le_bytes([x[0], x[1], x[2], x[3]])).collect(),
             _ => anyhow::bail!(damaged()),
         };
-        stored.all.log_probs = match log_probs.dtype() {
+        stored.tokens.log_probs = match log_probs.dtype() {
             Dtype::F32 => log_probs.data().chunks_exact(4).map(|x| f32::from_le_bytes([x[0], x[1], x[2], x[3]])).collect(),
             Dtype::F16 => log_probs.data().chunks_exact(2).map(|x| f16::from_le_bytes([x[0], x[1]]).to_f32()).collect(),
             _ => anyhow::bail!(damaged()),
         };
-        let fits = stored.all.ids.iter().all(|&id| (id as usize) < required.vocabulary) && k <= required.vocabulary;
+        let fits = stored.tokens.ids.iter().all(|&id| (id as usize) < required.vocabulary) && k <= required.vocabulary;
         ensure!(fits, "{name} has ids beyond the student's vocabulary of {}; {remedy}", required.vocabulary);
         let rounding = if log_probs.dtype() == Dtype::F16 { 1e-2 } else { 1e-3 };
-        if let Some((place, what)) = impossible(&stored.all, rounding) {
+        if let Some((place, what)) = impossible(&stored.tokens, rounding) {
             anyhow::bail!("{name}: of trained token {place}, {what}; {remedy}");
         }
         Ok(stored)

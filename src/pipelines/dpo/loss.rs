@@ -17,7 +17,7 @@ impl Loss {
     ///
     /// # Errors
     /// If the losses cannot be combined, or a loss does not allow a setting.
-    pub(super) fn of(config: &DpoConfig) -> Result<Self> {
+    pub(super) fn from_config(config: &DpoConfig) -> Result<Self> {
         let algorithm = &config.algorithm;
         let names = &algorithm.loss_type.0;
         ensure!(!names.is_empty(), "algorithm.loss_type: name at least one loss");

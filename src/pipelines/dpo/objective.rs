@@ -10,9 +10,8 @@ use super::pass::{BatchFacts, DpoSliceResult, Passes};
 use super::reference::{self, Reference};
 use super::{mismatched, rows};
 use crate::job::memory_estimate::MemoryEstimate;
-use crate::job::optim_choices::optim_choices;
 use crate::job::unused_options::UnusedOption;
-use crate::pipelines::stage::{Measured, Objective, RowFiles, StageBatch, StageInputs};
+use crate::pipelines::stage::{self, Measured, Objective, RowFiles, StageBatch, StageInputs};
 use burnish_algorithm::preference;
 use burnish_config::DpoConfig;
 use burnish_data::Tokenizer;
@@ -22,7 +21,7 @@ use burnish_registry::Choice;
 
 /// Returns every name in the registries, for the configuration of preference optimisation.
 pub fn choices() -> Vec<Choice> {
-    optim_choices!("optim").chain(preference::choices("algorithm.loss_type")).chain(burnish_tracking::choices()).collect()
+    stage::choices(preference::choices("algorithm.loss_type"))
 }
 
 /// The loss of pairs or of labelled responses.
@@ -51,7 +50,7 @@ impl Objective for Dpo {
     }
 
     fn build(config: &DpoConfig, inputs: &StageInputs<PreferenceExample>, model: &CausalLm, ranks: &Ranks) -> Result<Self> {
-        let loss = Loss::of(config)?;
+        let loss = Loss::from_config(config)?;
         let reference = Reference::build(config, &loss, inputs, model, ranks)?;
         let ld_alpha = config.algorithm.ld_alpha.filter(|_| loss.compares()).unwrap_or(1.0);
         let (warned, warned_of_one_prompt) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -94,7 +93,7 @@ impl Objective for Dpo {
 
     /// A reference with stored log-probabilities is dropped before the first step, and takes less memory than training does.
     fn memory(config: &DpoConfig, memory: &mut MemoryEstimate) -> Result<()> {
-        let loss = Loss::of(config)?;
+        let loss = Loss::from_config(config)?;
         if loss.reads_reference() && (loss.reads_mismatched() || !config.reference.precompute_log_prob) {
             memory.reference(reference::other(config)?.as_ref());
         }
@@ -102,7 +101,7 @@ impl Objective for Dpo {
     }
 
     fn describe(config: &DpoConfig, _inputs: &StageInputs<PreferenceExample>) -> Result<Vec<(&'static str, String)>> {
-        let loss = Loss::of(config)?;
+        let loss = Loss::from_config(config)?;
         let names: Vec<&str> = loss.entries().iter().map(|entry| entry.name).collect();
         let reference = match (&config.reference.model.path, loss.reads_reference()) {
             (_, false) => "none: the loss reads none".to_owned(),

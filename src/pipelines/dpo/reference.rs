@@ -46,7 +46,7 @@ impl Reference {
             return Ok(Self::Model(reference));
         }
         let ld_alpha = config.algorithm.ld_alpha.unwrap_or(1.0);
-        let key = Key::of(&reference, &inputs.train, &inputs.val, ld_alpha);
+        let key = Key::for_rows(&reference, &inputs.train, &inputs.val, ld_alpha);
         let stored = match &config.reference.log_prob_path {
             Some(path) => ranks.first(|| StoredLogProbs::read(path.as_path(), &key).context("ref.log_prob_path"))?,
             None => StoredLogProbs::beside(config.trainer.default_local_dir.as_path(), &key, ranks, || {
@@ -108,7 +108,9 @@ impl Reference {
 /// # Errors
 /// If config.json cannot be read.
 pub(super) fn other(config: &DpoConfig) -> Result<Option<DecoderConfig>> {
-    let Some(path) = config.reference.model.path.as_ref().filter(|_| Loss::of(config).is_ok_and(|l| l.reads_reference())) else {
+    let Some(path) =
+        config.reference.model.path.as_ref().filter(|_| Loss::from_config(config).is_ok_and(|l| l.reads_reference()))
+    else {
         return Ok(None);
     };
     HfConfig::read(path.as_path()).and_then(|hf| hf.decoder()).context(KEY).map(Some)

@@ -25,7 +25,7 @@ pub(super) fn read(config: &DpoConfig, tokenizer: &Tokenizer, rows: &RowFiles) -
     let prompt: Vec<_> = data.prompt_key.iter().map(|key| ("data.prompt_key", key.as_str())).collect();
     chat_keys(config).check::<DpoConfig>(&rows.files, &prompt)?;
     let chat_kwargs = data.apply_chat_template_kwargs.clone().into_iter().collect();
-    match Loss::of(config)? {
+    match Loss::from_config(config)? {
         Loss::Pairs(objective) => {
             let options = PairOptions {
                 columns: pair_columns(config),
@@ -154,7 +154,7 @@ pub(super) fn unused_options(config: &DpoConfig) -> Result<Vec<UnusedOption>> {
     const NO_REFERENCE: &str = "algorithm.loss_type has no reference";
     const LABELLED: &str = "data.train_files has answers with a label";
     const PAIRED: &str = "data.train_files has pairs, and each pair is two responses";
-    let (loss, reference) = (Loss::of(config)?, &config.reference);
+    let (loss, reference) = (Loss::from_config(config)?, &config.reference);
     let of_rows = matches!(loss, Loss::Rows(_));
     // Unreadable files are reported when the run reads them.
     let paired = of_rows && has_pairs(config, &config.data.train_files.paths()).unwrap_or(false);

@@ -41,7 +41,7 @@ pub(super) struct Key {
 
 impl Key {
     /// Returns the key of a reference with these rows.
-    pub(super) fn of(reference: &CausalLm, train: &[PreferenceExample], val: &[PreferenceExample], ld_alpha: f64) -> Self {
+    pub(super) fn for_rows(reference: &CausalLm, train: &[PreferenceExample], val: &[PreferenceExample], ld_alpha: f64) -> Self {
         let answers = |examples: &[PreferenceExample]| examples.iter().map(|example| example.answers().len()).sum();
         let parts = vec![
             ("weights", reference.fingerprint(), "of another reference model"),

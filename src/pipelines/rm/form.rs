@@ -108,7 +108,7 @@ pub(crate) fn step_readout(config: &RmConfig, tokenizer: &Tokenizer) -> Result<S
 impl RewardModelForm {
     /// # Errors
     /// If the loss is unknown, or one of `algorithm.reward_tokens` is not a token.
-    pub(super) fn of(config: &RmConfig, tokenizer: &Tokenizer) -> Result<Self> {
+    pub(super) fn from_config(config: &RmConfig, tokenizer: &Tokenizer) -> Result<Self> {
         let loss = loss(config)?;
         Ok(match loss.form {
             ranking::RankingForm::Pairs(_) => {

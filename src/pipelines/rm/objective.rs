@@ -13,9 +13,8 @@ use super::pairs::{self, Pairs};
 use super::rows;
 use super::steps::{self, StepLosses};
 use crate::job::models::model_init;
-use crate::job::optim_choices::optim_choices;
 use crate::job::unused_options::UnusedOption;
-use crate::pipelines::stage::{Measured, Objective, RowFiles, StageBatch, StageInputs};
+use crate::pipelines::stage::{self, Measured, Objective, RowFiles, StageBatch, StageInputs};
 use burnish_algorithm::ranking;
 use burnish_config::RmConfig;
 use burnish_config::schema::{InitHead, StageConfig};
@@ -27,7 +26,7 @@ use burnish_registry::Choice;
 
 /// Returns every name in the registries, for the configuration of a reward model.
 pub fn choices() -> Vec<Choice> {
-    optim_choices!("optim").chain(ranking::choices("algorithm.loss_type")).chain(burnish_tracking::choices()).collect()
+    stage::choices(ranking::choices("algorithm.loss_type"))
 }
 
 /// The loss of pairs or of steps.
@@ -98,7 +97,7 @@ impl Objective for Rm {
     }
 
     fn build(config: &RmConfig, inputs: &StageInputs<RmExample>, _model: &CausalLm, _ranks: &Ranks) -> Result<Self> {
-        let form = RewardModelForm::of(config, &inputs.tokenizer)?;
+        let form = RewardModelForm::from_config(config, &inputs.tokenizer)?;
         let choose = |_| Padding::choose(config.stage().model.tokenizer_folder(), inputs);
         let padding = form::head(config)?.map(choose).transpose()?;
         padding.iter().for_each(Padding::announce);
@@ -143,7 +142,7 @@ impl Objective for Rm {
     }
 
     fn describe(config: &RmConfig, inputs: &StageInputs<RmExample>) -> Result<Vec<(&'static str, String)>> {
-        Ok(vec![("learns", RewardModelForm::of(config, &inputs.tokenizer)?.describe())])
+        Ok(vec![("learns", RewardModelForm::from_config(config, &inputs.tokenizer)?.describe())])
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct SequenceRequest {
 /// The sequences of a request, and their events with the index of each sequence. Dropping the ticket ends the sequences.
 pub(crate) struct Ticket {
     events: UnboundedReceiver<(usize, SequenceEvent)>,
-    left: Arc<AtomicBool>,
+    dropped: Arc<AtomicBool>,
 }
 
 impl Ticket {
@@ -44,7 +44,7 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.left.store(true, Ordering::Relaxed);
+        self.dropped.store(true, Ordering::Relaxed);
     }
 }
 
@@ -93,7 +93,7 @@ impl RequestHub {
             return None;
         }
         let (events, receive) = unbounded_channel();
-        let left = Arc::new(AtomicBool::new(false));
+        let dropped = Arc::new(AtomicBool::new(false));
         let keep = conversation.filter(|_| sequences.len() == 1 && self.max_kept > 0);
         for (index, SequenceRequest { ids, sampling, stream, stop }) in sequences.into_iter().enumerate() {
             let known = keep.and_then(|key| state.kept.iter().position(|(kept, _)| kept == key));
@@ -104,13 +104,13 @@ impl RequestHub {
                     state.next - 1
                 }
             };
-            let turn = TurnRequest { ids, sampling, stream, stops: stop, cancelled: Some(left.clone()) };
+            let turn = TurnRequest { ids, sampling, stream, stops: stop, cancelled: Some(dropped.clone()) };
             state.arrivals.push(Arrival { sequence, turn: Some(turn) });
             state.clients.insert(sequence, Client { events: events.clone(), index, streams, keep: keep.map(str::to_owned) });
         }
         drop(guard);
         self.news.notify_one();
-        Some(Ticket { events: receive, left })
+        Some(Ticket { events: receive, dropped })
     }
 
     /// Returns the number of sequences that wait or are sampled.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use burnish_util::excerpt::beginning;
-use burnish_util::number::{short, whole};
+use burnish_util::number::{short, with_commas};
 use burnish_util::time::{human, unix_time};
 
 /// The end of a request that was answered.
@@ -34,7 +34,7 @@ impl RequestCounts {
 
     /// Logs the summary of the server.
     pub(super) fn log_summary(&self) {
-        let count = |count: &AtomicU64| whole(count.load(Ordering::Relaxed) as f64);
+        let count = |count: &AtomicU64| with_commas(count.load(Ordering::Relaxed) as f64);
         tracing::info!(
             "served {} requests in {}: {} prompt tokens, {} response tokens; {} refused, {} left by their clients",
             count(&self.answered),

@@ -66,6 +66,6 @@ impl Texts {
             ids.len() <= positions,
             "{length} tokens, and the model has max_position_embeddings {positions}; --max-len {positions} leaves out the end"
         );
-        Ok(Input::whole(ids, length > max))
+        Ok(Input::at_last_token(ids, length > max))
     }
 }

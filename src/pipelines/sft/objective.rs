@@ -6,9 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::example::{total_weight, weights};
 use super::rows;
 use crate::job::memory_estimate::MemoryEstimate;
-use crate::job::optim_choices::optim_choices;
 use crate::job::unused_options::UnusedOption;
-use crate::pipelines::stage::{Measured, Objective, RowFiles, StageBatch, StageInputs};
+use crate::pipelines::stage::{self, Measured, Objective, RowFiles, StageBatch, StageInputs};
 use burnish_algorithm::token_loss::{self, TokenLoss};
 use burnish_config::SftConfig;
 use burnish_config::schema::SftAlgorithmConfig;
@@ -21,7 +20,7 @@ use burnish_tracking::Metrics;
 
 /// Returns every name in the registries, for the configuration of a supervised run.
 pub fn choices() -> Vec<Choice> {
-    token_loss::choices("algorithm.loss_type").chain(optim_choices!("optim")).chain(burnish_tracking::choices()).collect()
+    stage::choices(token_loss::choices("algorithm.loss_type"))
 }
 
 /// The likelihood of the trained tokens.
@@ -120,7 +119,7 @@ impl Sft {
             grads.full_kl = zeros();
         }
         for (i, weight) in weights.iter().enumerate().filter(|(_, weight)| **weight != 0.0) {
-            let (value, slope) = (self.loss.of)(f64::from(stats.log_prob[i]));
+            let (value, slope) = (self.loss.loss_and_slope)(f64::from(stats.log_prob[i]));
             let share = f64::from(*weight) / of_all;
             sums.loss += f64::from(*weight) * (1.0 - smoothing) * value;
             if smoothing > 0.0 {

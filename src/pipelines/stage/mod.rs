@@ -5,6 +5,7 @@
 
 mod batch;
 mod chat_keys;
+mod choices;
 #[cfg(test)]
 pub mod cuts;
 mod dry_run;
@@ -17,6 +18,7 @@ mod settings;
 
 pub use batch::{Measured, StageBatch};
 pub use chat_keys::ChatKeys;
+pub use choices::choices;
 pub use dry_run::dry_run;
 pub use example::StageExample;
 pub use inputs::{RowFiles, StageInputs, decoder};

@@ -62,7 +62,7 @@ impl SamplingSide {
 
 /// Returns the CRC-32, in hexadecimal, of prompts and of what their scorers read.
 pub fn crc_of(prompts: &[Arc<Prompt>]) -> Result<String> {
-    let mut crc = IEEE.of(&[]);
+    let mut crc = IEEE.checksum(&[]);
     for prompt in prompts {
         let Prompt { ids, data_source, ground_truth, extra_info, columns, .. } = prompt.as_ref();
         crc = IEEE.extend(crc, &serde_json::to_vec(&(ids, data_source, ground_truth, extra_info, columns))?);

@@ -7,7 +7,7 @@ use super::format::{CallFormat, ParsedTurn, ToolCall};
 use super::schema::parameter;
 use burnish_util::python_json::loads;
 use burnish_util::python_literal::literal_eval;
-use burnish_util::python_number::{float_of, int_of, whole};
+use burnish_util::python_number::{float_of, int_of, integral_digits};
 use burnish_util::python_object::{Fields, Object};
 use burnish_util::python_value::text_of;
 
@@ -90,7 +90,7 @@ fn typed(value: &str, schema: Option<&Value>) -> Object {
     }
     if starts(&["num", "float"]) {
         let number = float_of(value).filter(|number| number.is_finite());
-        return number.map_or_else(text, |number| whole(number).map_or(Object::Float(number), Object::Int));
+        return number.map_or_else(text, |number| integral_digits(number).map_or(Object::Float(number), Object::Int));
     }
     if ["boolean", "bool", "binary"].contains(&kind.as_str()) {
         return Object::Bool(value.eq_ignore_ascii_case("true"));

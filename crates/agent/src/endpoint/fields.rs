@@ -128,7 +128,7 @@ impl<'a> RequestFields<'a> {
     }
 
     /// Returns the names of the fields that were not taken, at most 100, each shortened.
-    pub fn left(self) -> Vec<String> {
+    pub fn unread(self) -> Vec<String> {
         let names = self.texts.iter().filter(|(_, text)| **text != b"null").map(|(name, _)| name);
         names.take(MAX_LEFT).map(|name| beginning_of(name, LONGEST_NAME)).collect()
     }

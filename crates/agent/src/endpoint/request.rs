@@ -132,7 +132,7 @@ fn left(mut fields: RequestFields) -> Vec<String> {
     for name in HARMLESS {
         fields.drop(name);
     }
-    fields.left()
+    fields.unread()
 }
 
 fn no_alternatives(name: &str, count: Option<usize>) -> Result<(), ApiError> {

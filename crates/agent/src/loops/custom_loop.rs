@@ -52,7 +52,7 @@ pub struct CustomLoop {
     /// True if the loop declares that it scores all its conversations itself.
     scores: bool,
     /// Upper bound (exclusive) of valid token ids.
-    known: usize,
+    vocabulary: usize,
     num_turns: Option<usize>,
 }
 
@@ -65,7 +65,7 @@ impl CustomLoop {
         tokens: Arc<dyn TokenService>,
         sampling: Sampling,
     ) -> Self {
-        let known = tokens.vocabulary();
+        let vocabulary = tokens.vocabulary();
         let (served, requested) = Default::default();
         Self {
             record,
@@ -77,7 +77,7 @@ impl CustomLoop {
             unserved: 0,
             requested,
             scores: false,
-            known,
+            vocabulary,
             num_turns: None,
         }
     }
@@ -89,7 +89,7 @@ impl CustomLoop {
 
     /// Stores a sampled turn, and returns it in the form that the loop gets (verl's `TokenOutput`).
     fn serve(&mut self, turn: Response) -> Value {
-        self.known = turn.ids.iter().fold(self.known, |known, id| known.max(*id as usize + 1));
+        self.vocabulary = turn.ids.iter().fold(self.vocabulary, |vocabulary, id| vocabulary.max(*id as usize + 1));
         let answer = json!({ "token_ids": turn.ids, "log_probs": turn.rollout_log_probs, "stop_reason": "completed" });
         self.served.add(std::mem::take(&mut self.requested), turn);
         answer
@@ -105,8 +105,8 @@ impl CustomLoop {
         if ids.is_empty() {
             return Err("prompt_ids has no ids".to_owned());
         }
-        if let Some(id) = ids.iter().find(|id| **id as usize >= self.known) {
-            return Err(format!("prompt_ids has the id {id}; ids of the tokenizer are below {}", self.known));
+        if let Some(id) = ids.iter().find(|id| **id as usize >= self.vocabulary) {
+            return Err(format!("prompt_ids has the id {id}; ids of the tokenizer are below {}", self.vocabulary));
         }
         let of_model = limits.max_model_len.map_or(usize::MAX, |longest| longest.saturating_sub(ids.len()));
         if of_model == 0 {
@@ -177,8 +177,8 @@ impl CustomLoop {
             let length = prompt.len();
             return Err(format!("its prompt_ids are {length} tokens, more than data.max_prompt_length={longest}"));
         }
-        if let Some(id) = prompt.iter().chain(ids).find(|id| **id as usize >= self.known) {
-            return Err(format!("the id {id} in its output is not a token; ids of the tokenizer are below {}", self.known));
+        if let Some(id) = prompt.iter().chain(ids).find(|id| **id as usize >= self.vocabulary) {
+            return Err(format!("the id {id} in its output is not a token; ids of the tokenizer are below {}", self.vocabulary));
         }
         if score.is_some_and(|score| !score.is_finite()) {
             return Err("its reward_score is not a finite number".to_owned());

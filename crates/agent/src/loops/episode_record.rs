@@ -277,7 +277,7 @@ impl EpisodeRecord {
     }
 
     /// Returns the view that tools and users get.
-    pub fn seen(&self) -> ConversationView<'_> {
+    pub fn view(&self) -> ConversationView<'_> {
         ConversationView {
             messages: &self.messages,
             assistant_turns: self.assistant_turns,

@@ -67,7 +67,7 @@ pub struct OpenAiLoop {
     /// The tools of the first served request, with the hash of its tools and template variables.
     tools: Option<(u64, Vec<Value>)>,
     /// True if a later request had other tools or variables.
-    others: bool,
+    tools_changed: bool,
     /// The number of served turns, and how many of them continued another turn.
     turns: usize,
     continued: usize,
@@ -76,7 +76,7 @@ pub struct OpenAiLoop {
     refused: usize,
     refusal: Option<String>,
     /// The number of replies whose client had left.
-    left: usize,
+    abandoned: usize,
     /// The limit for which a request was refused.
     full: Option<EndReason>,
     /// For each prompt (by hash), the number of requests for it.
@@ -104,13 +104,13 @@ impl OpenAiLoop {
             pending: None,
             served: ServedConversations::new(usize::MAX),
             tools: None,
-            others: false,
+            tools_changed: false,
             turns: 0,
             continued: 0,
             unreadable: 0,
             refused: 0,
             refusal: None,
-            left: 0,
+            abandoned: 0,
             full: None,
             drawn: HashMap::new(),
             ended: None,
@@ -139,7 +139,7 @@ impl OpenAiLoop {
         let (setting, tools) = (parsed.setting.hash, parsed.tools.clone().unwrap_or_default());
         let sent = if parsed.options.stream {
             let writer = ChunkWriter::new(answered, parsed.options.clone(), parsed.tools.is_some(), &model.eos);
-            HttpReply::Events(writer.whole(model.renderer.tokenizer(), &reply))
+            HttpReply::Events(writer.all_chunks(model.renderer.tokenizer(), &reply))
         } else {
             HttpReply::Json(reply_json(&answered, &parsed.options, &[reply]))
         };
@@ -147,10 +147,10 @@ impl OpenAiLoop {
             self.turns += 1;
             self.continued += usize::from(continues(&start));
             self.unreadable += unreadable;
-            self.others |= self.tools.get_or_insert((setting, tools)).0 != setting;
+            self.tools_changed |= self.tools.get_or_insert((setting, tools)).0 != setting;
             self.served.served(KEY, &start, message, response);
         } else {
-            self.left += 1;
+            self.abandoned += 1;
         }
     }
 
@@ -242,7 +242,7 @@ impl OpenAiLoop {
     fn wait(&mut self, inbox: &Inbox) -> Result<NextAction> {
         loop {
             let was_refused = (self.refused >= MAX_REFUSED).then(|| format!("was refused {MAX_REFUSED} times"));
-            let has_left = || (self.left >= MAX_TURNS).then(|| format!("left {MAX_TURNS} requests before their replies"));
+            let has_left = || (self.abandoned >= MAX_TURNS).then(|| format!("left {MAX_TURNS} requests before their replies"));
             if let Some(what) = was_refused.or_else(has_left) {
                 let message = format!("the program {what}, and was ended");
                 self.ended = Some(Err(PartyError { failure: ReplyFailure::Raised, message, seconds: 0.0 }));
@@ -302,7 +302,7 @@ impl OpenAiLoop {
                 message["content"] = tokenizer.without_special(text).into();
             }
         }
-        (turns > 0 && count == turns).then_some((messages, prompt_messages, self.others))
+        (turns > 0 && count == turns).then_some((messages, prompt_messages, self.tools_changed))
     }
 }
 
@@ -319,7 +319,7 @@ impl AgentLoop for OpenAiLoop {
         }
         let Some(inbox) = self.inbox.take() else { return Ok(NextAction::End) };
         let next = self.wait(&inbox)?;
-        self.waited = inbox.watch.taken().1.as_secs_f64();
+        self.waited = inbox.watch.elapsed().1.as_secs_f64();
         if next != NextAction::End {
             self.inbox = Some(inbox);
         }

@@ -55,7 +55,7 @@ pub(crate) fn run_calls(
         }
     }
     let started = Instant::now();
-    let results = if sound.is_empty() { Vec::new() } else { tools.call(&sound, &record.seen())? };
+    let results = if sound.is_empty() { Vec::new() } else { tools.call(&sound, &record.view())? };
     let longest = results.iter().map(|answer| answer.seconds).fold(0.0, f64::max);
     record.waited(started.elapsed().as_secs_f64().max(longest));
     let mut results = results.into_iter();

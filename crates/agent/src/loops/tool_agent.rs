@@ -105,7 +105,7 @@ impl ToolAgent {
     fn answer_by_user(&mut self) -> Result<NextAction> {
         let Some(user) = &mut self.user else { return Ok(self.record.end(EndReason::Answer)) };
         let started = Instant::now();
-        let view = self.record.seen();
+        let view = self.record.view();
         let messages = with_texts(view.messages, &self.texts);
         let reply = match user.respond(&ConversationView { messages: &messages, ..view })? {
             Ok(reply) => reply,

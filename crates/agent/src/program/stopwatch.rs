@@ -50,7 +50,7 @@ impl Stopwatch {
     }
 
     /// Returns the time since the model's last reply, and the total time.
-    pub fn taken(&self) -> (Duration, Duration) {
+    pub fn elapsed(&self) -> (Duration, Duration) {
         let times = self.times();
         let last = if times.waiting == 0 { times.since.elapsed() } else { Duration::ZERO };
         (last, times.before + last)
@@ -85,13 +85,13 @@ mod tests {
     fn the_model_s_time_does_not_count() {
         let watch = Stopwatch::start();
         let requests = [watch.wait(), watch.wait()];
-        let (last, before) = watch.taken();
+        let (last, before) = watch.elapsed();
         assert_eq!(last, Duration::ZERO);
         let [first, second] = requests;
         drop(first);
-        assert_eq!(watch.taken(), (Duration::ZERO, before));
+        assert_eq!(watch.elapsed(), (Duration::ZERO, before));
         drop(second);
-        let (last, all) = watch.taken();
+        let (last, all) = watch.elapsed();
         assert_eq!(all, before + last);
     }
 }

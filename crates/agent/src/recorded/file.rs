@@ -80,7 +80,8 @@ pub(super) fn read(path: &Path) -> Result<Vec<Entry>> {
 fn framed(entry: &Entry) -> Result<Vec<u8>> {
     let mut bytes = vec![0; HEAD];
     ciborium::into_writer(entry, &mut bytes).context("an entry cannot be written")?;
-    let (length, crc) = (u32::try_from(bytes.len() - HEAD).context("an entry of more than 4 GiB")?, IEEE.of(&bytes[HEAD..]));
+    let (length, crc) =
+        (u32::try_from(bytes.len() - HEAD).context("an entry of more than 4 GiB")?, IEEE.checksum(&bytes[HEAD..]));
     bytes[..4].copy_from_slice(&length.to_le_bytes());
     bytes[4..HEAD].copy_from_slice(&crc.to_le_bytes());
     Ok(bytes)
@@ -91,7 +92,7 @@ fn first(bytes: &[u8]) -> Option<(Entry, &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     let (crc, rest) = rest.split_first_chunk::<4>()?;
     let (entry, behind) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-    let is_whole = IEEE.of(entry) == u32::from_le_bytes(*crc);
+    let is_whole = IEEE.checksum(entry) == u32::from_le_bytes(*crc);
     Some((ciborium::from_reader(entry).ok().filter(|_| is_whole)?, behind))
 }
 

@@ -45,7 +45,7 @@ impl Toolbox for RecordedTools {
         if written.is_empty() {
             return self.tools.call(calls, view);
         }
-        let (number, checksum) = (self.turns, IEEE.of(&serde_json::to_vec(&written)?));
+        let (number, checksum) = (self.turns, IEEE.checksum(&serde_json::to_vec(&written)?));
         self.turns += 1;
         let known = self.recorder.answers(&self.conversation, number, checksum);
         if let Some(known) = known.filter(|known| known.len() == written.len()) {

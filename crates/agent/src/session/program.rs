@@ -107,7 +107,7 @@ impl PythonProgram {
 
     /// Returns the remaining time, and the limit that applies.
     fn left(&self, watch: &Stopwatch) -> (Duration, Duration) {
-        let (last, all) = watch.taken();
+        let (last, all) = watch.elapsed();
         let of_call = (self.call_timeout.saturating_sub(last), self.call_timeout);
         let of_all = self.conversation_timeout.map(|limit| (limit.saturating_sub(all), limit));
         match of_all {
@@ -118,6 +118,6 @@ impl PythonProgram {
     }
 
     fn late(&self, watch: &Stopwatch) -> bool {
-        self.conversation_timeout.is_some_and(|limit| watch.taken().1 >= limit)
+        self.conversation_timeout.is_some_and(|limit| watch.elapsed().1 >= limit)
     }
 }

@@ -17,7 +17,7 @@ pub struct PythonLoop {
     row: LoopArguments,
     timeout: Duration,
     /// The time that the code has taken since the model's last turn.
-    taken: Duration,
+    elapsed: Duration,
 }
 
 /// The arguments of a loop.
@@ -38,7 +38,7 @@ pub struct LoopArguments {
 impl PythonLoop {
     /// Creates a loop; `timeout` limits its code between two turns of the model.
     pub fn new(session: Session, row: LoopArguments, timeout: Duration) -> Self {
-        Self { session, row, timeout, taken: Duration::ZERO }
+        Self { session, row, timeout, elapsed: Duration::ZERO }
     }
 }
 
@@ -50,21 +50,21 @@ impl LoopCode for PythonLoop {
             Some(answer) => self.session.ask("answer", answer, self.timeout)?,
         };
         // The first request also waits for its process to start, which has its own limit.
-        self.taken += if answer.is_some() { started.elapsed() } else { Duration::ZERO };
+        self.elapsed += if answer.is_some() { started.elapsed() } else { Duration::ZERO };
         let mut reply = match reply {
             Ok(reply) => reply,
             Err(error) => return Ok(Err(error)),
         };
         let seconds = started.elapsed().as_secs_f64();
         let request = if let Some(request_fields) = reply.get_mut("tokenize") {
-            if self.taken > self.timeout {
+            if self.elapsed > self.timeout {
                 let max = self.timeout.as_secs_f64();
                 let message = format!("it requested no turn within the {max} s of agent.call_timeout, only tokens");
                 return Ok(Err(PartyError { failure: ReplyFailure::Timeout, message, seconds }));
             }
             Some(LoopRequest::Tokens(request_fields.take()))
         } else if let Some(request_fields) = reply.get("generate") {
-            self.taken = Duration::ZERO;
+            self.elapsed = Duration::ZERO;
             let params = request_fields["sampling_params"].as_object().cloned().unwrap_or_default();
             ids(&request_fields["prompt_ids"]).map(|ids| LoopRequest::Turn { ids, params })
         } else {

@@ -53,7 +53,7 @@ impl HostGreeting {
 /// A gate that lets one conversation per processor core load files at the same time; the time limit of each starts with its turn.
 pub(super) struct LoadingGate {
     free: Mutex<usize>,
-    left: Condvar,
+    returned: Condvar,
     /// True once a conversation could not load the files.
     has_failed: AtomicBool,
 }
@@ -64,7 +64,7 @@ pub(super) struct LoadingSlot<'a>(&'a LoadingGate);
 impl Default for LoadingGate {
     fn default() -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        Self { free: cores.into(), left: Condvar::new(), has_failed: AtomicBool::new(false) }
+        Self { free: cores.into(), returned: Condvar::new(), has_failed: AtomicBool::new(false) }
     }
 }
 
@@ -77,7 +77,7 @@ impl LoadingGate {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         while *free == 0 {
             interrupt.check()?;
-            free = self.left.wait_timeout(free, Duration::from_millis(50)).unwrap_or_else(PoisonError::into_inner).0;
+            free = self.returned.wait_timeout(free, Duration::from_millis(50)).unwrap_or_else(PoisonError::into_inner).0;
         }
         *free -= 1;
         Ok(LoadingSlot(self))
@@ -96,6 +96,6 @@ impl LoadingSlot<'_> {
 impl Drop for LoadingSlot<'_> {
     fn drop(&mut self) {
         *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        self.0.left.notify_one();
+        self.0.returned.notify_one();
     }
 }

@@ -23,7 +23,7 @@ pub struct SpecialTokenEscaper {
     literal: Literal,
     tokenizer: Tokenizer,
     /// Matches [`WORD`] and the texts of special tokens.
-    found: Regex,
+    pattern: Regex,
     /// Matches [`WORD`].
     word: Regex,
 }
@@ -34,16 +34,16 @@ impl SpecialTokenEscaper {
         let literal = Literal::new(tokenizer);
         let texts = [WORD].into_iter().chain(literal.control_texts().iter().map(String::as_str));
         let pattern = texts.map(regex::escape).collect::<Vec<_>>().join("|");
-        let found = Regex::new(&pattern).context("the special tokens of the tokenizer")?;
+        let pattern = Regex::new(&pattern).context("the special tokens of the tokenizer")?;
         let word = Regex::new(WORD).context("a constant pattern")?;
-        Ok(Self { literal, tokenizer: tokenizer.clone(), found, word })
+        Ok(Self { literal, tokenizer: tokenizer.clone(), pattern, word })
     }
 
     /// Escapes the special tokens in messages of tools and users; messages of the assistant stay unchanged.
     pub fn escape(&self, messages: &[Value]) -> Vec<Value> {
         let mut messages = messages.to_vec();
         let others = messages.iter_mut().filter(|message| role(message) != "assistant");
-        others.for_each(|message| self.escape_value(message, &self.found));
+        others.for_each(|message| self.escape_value(message, &self.pattern));
         messages
     }
 
@@ -55,13 +55,13 @@ impl SpecialTokenEscaper {
 
     /// Escapes the special tokens in the texts of a value, such as the tools of a request.
     pub(crate) fn escape_texts(&self, value: &mut Value) {
-        self.escape_value(value, &self.found);
+        self.escape_value(value, &self.pattern);
     }
 
     /// Returns true if a text in a value has a special token.
     fn is_found(&self, value: &Value) -> bool {
         match value {
-            Value::String(text) => self.found.is_match(text),
+            Value::String(text) => self.pattern.is_match(text),
             Value::Array(items) => items.iter().any(|item| self.is_found(item)),
             Value::Object(fields) => fields.values().any(|field| self.is_found(field)),
             _ => false,
@@ -73,31 +73,31 @@ impl SpecialTokenEscaper {
         let mut messages = messages.to_vec();
         for message in &mut messages {
             // The placeholder word itself must come back as text from any message.
-            let found = if of_others(message) { &self.found } else { &self.word };
-            self.escape_value(message, found);
+            let pattern = if of_others(message) { &self.pattern } else { &self.word };
+            self.escape_value(message, pattern);
         }
         messages
     }
 
     /// Escapes the special tokens in a text.
     pub fn escape_text(&self, text: &str) -> String {
-        self.replaced(text, &self.found)
+        self.replaced(text, &self.pattern)
     }
 
-    fn escape_value(&self, content: &mut Value, found: &Regex) {
+    fn escape_value(&self, content: &mut Value, pattern: &Regex) {
         match content {
-            Value::String(text) if found.is_match(text) => *text = self.replaced(text, found),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.escape_value(item, found)),
+            Value::String(text) if pattern.is_match(text) => *text = self.replaced(text, pattern),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.escape_value(item, pattern)),
             Value::Object(fields) => {
                 let texts = fields.iter_mut().filter(|(name, field)| *name != "role" || !is_role_name(field));
-                texts.for_each(|(_, field)| self.escape_value(field, found));
+                texts.for_each(|(_, field)| self.escape_value(field, pattern));
             }
             _ => {}
         }
     }
 
-    fn replaced(&self, text: &str, found: &Regex) -> String {
-        found.replace_all(text, |found: &Captures| format!("{WORD}{}end", self.number(&found[0]))).into_owned()
+    fn replaced(&self, text: &str, pattern: &Regex) -> String {
+        pattern.replace_all(text, |found: &Captures| format!("{WORD}{}end", self.number(&found[0]))).into_owned()
     }
 
     /// Returns the number of a special token: its position in the list plus one, where 0 is [`WORD`].

@@ -27,8 +27,8 @@ pub(crate) fn standardised(values: &[f64], epsilon: f64) -> Vec<f64> {
 ///
 /// verl raises on a batch with a single trained token, whose variance is undefined; here its value becomes 0.
 pub(crate) fn masked_whiten(values: &[f64], mask: &[f32]) -> Vec<f64> {
-    let kept: Vec<f64> = values.iter().zip(mask).filter(|&(_, &m)| m != 0.0).map(|(&v, _)| v).collect();
-    let mean = mean(&kept);
-    let scale = (std(&kept, mean).powi(2) + 1e-8).sqrt();
+    let unmasked: Vec<f64> = values.iter().zip(mask).filter(|&(_, &m)| m != 0.0).map(|(&v, _)| v).collect();
+    let mean = mean(&unmasked);
+    let scale = (std(&unmasked, mean).powi(2) + 1e-8).sqrt();
     values.iter().map(|v| (v - mean) / scale).collect()
 }

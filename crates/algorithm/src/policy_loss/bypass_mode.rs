@@ -45,9 +45,9 @@ fn prepare(x: &MiniBatch, _: &mut dyn FnMut() -> f64) -> Prepared {
     if x.options.bypass_loss == BypassLoss::PpoClip {
         return Prepared { factor: keep, metrics };
     }
-    let kept = || (0..keep.len()).filter(|&t| keep[t] != 0.0);
-    let kl: f64 = kept().map(|t| f64::from(x.old_log_prob[t]) - f64::from(x.log_prob[t])).sum();
-    metrics.push(("actor/ppo_kl".to_owned(), kl / kept().count().max(1) as f64));
+    let positions = || (0..keep.len()).filter(|&t| keep[t] != 0.0);
+    let kl: f64 = positions().map(|t| f64::from(x.old_log_prob[t]) - f64::from(x.log_prob[t])).sum();
+    metrics.push(("actor/ppo_kl".to_owned(), kl / positions().count().max(1) as f64));
     let factor = match corrected.weights {
         Some(weights) => weights.iter().zip(&keep).map(|(w, k)| w * k).collect(),
         None => keep,

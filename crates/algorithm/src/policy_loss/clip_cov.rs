@@ -71,8 +71,8 @@ fn run(x: &LossInput) -> PolicyLossOutput {
     let is_clipped = clipped.clone().greater(free.clone());
     let surrogate = free.mask_where(is_clipped, clipped);
 
-    let kept = x.factor.clone().unwrap_or_else(|| x.mask.clone());
+    let mask = x.factor.clone().unwrap_or_else(|| x.mask.clone());
     let metrics =
-        vec![x.mean("actor/pg_clipfrac", kept.clone().equal_elem(0.0).float()), x.mean("actor/ppo_kl", log_ratio.detach().neg())];
-    PolicyLossOutput { per_token: x.weighted(surrogate * kept), metrics }
+        vec![x.mean("actor/pg_clipfrac", mask.clone().equal_elem(0.0).float()), x.mean("actor/ppo_kl", log_ratio.detach().neg())];
+    PolicyLossOutput { per_token: x.weighted(surrogate * mask), metrics }
 }

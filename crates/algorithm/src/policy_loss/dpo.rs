@@ -102,7 +102,7 @@ fn prepare(x: &MiniBatch, _: &mut dyn FnMut() -> f64) -> Prepared {
     if answers.is_empty() {
         return Prepared { factor, metrics: Vec::new() };
     }
-    let evaluated = objective.evaluate(&answers, &PairCounts::of(&answers));
+    let evaluated = objective.evaluate(&answers, &PairCounts::count(&answers));
     for (pair, grads) in pairs.iter().zip(&evaluated.grads) {
         for (&sequence, grads) in pair.iter().zip(grads) {
             trained(x, sequence).for_each(|t| factor[t] = (grads.log_prob + grads.plain) as f32);

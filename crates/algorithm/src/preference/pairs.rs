@@ -28,7 +28,7 @@ pub struct PairCounts {
 
 impl PairCounts {
     /// Counts the pairs of a whole mini-batch.
-    pub fn of(pairs: &[AnsweredPair]) -> Self {
+    pub fn count(pairs: &[AnsweredPair]) -> Self {
         let sum = |of: fn(&Answer) -> usize| pairs.iter().map(|pair| of(&pair[0])).sum();
         Self { pairs: pairs.len(), chosen_tokens: sum(|a| a.tokens), prompt_tokens: sum(|a| a.prompt_tokens) }
     }
@@ -148,7 +148,7 @@ impl PairObjective {
     fn nll(&self, pairs: &[AnsweredPair]) -> Option<f64> {
         let terms = self.losses.iter().filter_map(|(loss, _, options)| Some((loss.nll?, options)));
         let (nll, options) = terms.into_iter().next()?;
-        let (whole, chosen) = (PairCounts::of(pairs), pairs.iter().map(|pair| &pair[0]));
+        let (whole, chosen) = (PairCounts::count(pairs), pairs.iter().map(|pair| &pair[0]));
         let (sum, tokens) = match nll.prompts {
             true => (chosen.map(|a| a.plain + a.prompt).sum::<f64>(), whole.chosen_tokens + whole.prompt_tokens),
             false => (chosen.map(|a| a.plain).sum(), whole.chosen_tokens),

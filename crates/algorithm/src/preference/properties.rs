@@ -75,7 +75,7 @@ fn assert_slope<T: Clone>(
 proptest! {
     #[test]
     fn gradients_of_pairs_are_the_slopes_of_the_loss(pairs in pairs()) {
-        let whole = PairCounts::of(&pairs);
+        let whole = PairCounts::count(&pairs);
         for (name, objective) in objectives() {
             let loss = |pairs: &Vec<AnsweredPair>| objective.evaluate(pairs, &whole).loss;
             let grads = objective.evaluate(&pairs, &whole).grads;
@@ -89,7 +89,7 @@ proptest! {
 
     #[test]
     fn a_mini_batch_of_pairs_is_the_sum_of_its_parts(pairs in pairs(), size in 1..4usize) {
-        let whole = PairCounts::of(&pairs);
+        let whole = PairCounts::count(&pairs);
         for (name, objective) in objectives().into_iter().filter(|(_, objective)| !objective.needs_batch()) {
             let all = objective.evaluate(&pairs, &whole);
             let parts: Vec<_> = pairs.chunks(size).map(|part| objective.evaluate(part, &whole)).collect();
@@ -124,7 +124,7 @@ fn losses_are_finite_at_any_distance() {
         for (chosen, rejected) in far.iter().flat_map(|a| far.iter().map(move |b| (*a, *b))) {
             for (ours, theirs) in [(chosen, rejected), (rejected, chosen)] {
                 let pair = [answer([chosen, ours, -1.0, -1.0], 3), answer([rejected, theirs, -1.0, -1.0], 1)];
-                let Evaluated { loss, grads } = objective.evaluate(&[pair], &PairCounts::of(&[pair]));
+                let Evaluated { loss, grads } = objective.evaluate(&[pair], &PairCounts::count(&[pair]));
                 let numbers = grads[0].iter().flat_map(|g| [g.log_prob, g.plain, g.prompt]);
                 assert!(
                     loss.is_finite() && numbers.into_iter().all(|g| g.is_finite()),
@@ -143,7 +143,7 @@ fn a_sigmoid_pushes_wrong_pairs_with_all_its_strength() {
         PairObjective { losses: vec![(loss, 1.0, options(loss, "reverse_kl"))], use_weighting: false, nll_loss_coef: 0.0 };
     let at = |gap: f64| {
         let pair = [answer([-1.0 + gap, -1.0, 0.0, 0.0], 1), answer([-1.0, -1.0, 0.0, 0.0], 1)];
-        let evaluated = objective.evaluate(&[pair], &PairCounts::of(&[pair]));
+        let evaluated = objective.evaluate(&[pair], &PairCounts::count(&[pair]));
         (evaluated.loss, evaluated.grads[0].map(|g| g.log_prob))
     };
     assert_eq!(at(-1000.0), (0.3 * 1000.0, [-0.3, 0.3]));

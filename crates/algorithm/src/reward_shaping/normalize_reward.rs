@@ -15,9 +15,9 @@ pub(crate) const SHAPING: Shaping = Shaping {
 };
 
 pub(super) fn apply(scores: &mut [Option<f64>]) {
-    let given: Vec<f64> = scores.iter().copied().flatten().collect();
-    let centre = mean(&given);
-    let spread = if given.len() > 1 { std(&given, centre) } else { 0.0 };
+    let present: Vec<f64> = scores.iter().copied().flatten().collect();
+    let centre = mean(&present);
+    let spread = if present.len() > 1 { std(&present, centre) } else { 0.0 };
     for score in scores.iter_mut().flatten() {
         *score = (*score - centre) / (spread + STD_EPSILON);
     }

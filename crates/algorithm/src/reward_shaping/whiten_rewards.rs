@@ -15,8 +15,8 @@ pub(crate) const SHAPING: Shaping = Shaping {
 /// Returns the whitened rewards; 0 where `mask` is 0. Set the mask of sequences without a score to 0.
 pub fn whiten_rewards(rewards: &[f32], mask: &[f32]) -> Vec<f32> {
     let values: Vec<f64> = rewards.iter().map(|&r| f64::from(r)).collect();
-    let kept: Vec<f64> = values.iter().zip(mask).filter(|&(_, &m)| m != 0.0).map(|(&r, _)| r).collect();
-    let centre = mean(&kept);
+    let trained: Vec<f64> = values.iter().zip(mask).filter(|&(_, &m)| m != 0.0).map(|(&r, _)| r).collect();
+    let centre = mean(&trained);
     let whitened = masked_whiten(&values, mask);
     whitened.iter().zip(mask).map(|(w, &m)| if m == 0.0 { 0.0 } else { (w + centre) as f32 }).collect()
 }

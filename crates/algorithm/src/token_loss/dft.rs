@@ -11,7 +11,7 @@ pub(super) const LOSS: TokenLoss = TokenLoss {
           Paper: Wu et al. 2025, On the Generalization of SFT, arXiv:2508.05629.\n\
           TRL: SFTTrainer, loss_type dft.\n\
           When: the model knows the domain and the answers have several right forms.",
-    of: |log_prob| {
+    loss_and_slope: |log_prob| {
         let prob = log_prob.exp();
         (-prob * log_prob, -prob)
     },

@@ -7,5 +7,5 @@ pub struct TokenLoss {
     pub aliases: &'static [&'static str],
     pub doc: &'static str,
     /// Maps log π(token) to the loss, in nats, and its derivative by log π.
-    pub of: fn(f64) -> (f64, f64),
+    pub loss_and_slope: fn(f64) -> (f64, f64),
 }

@@ -9,5 +9,5 @@ pub(super) const LOSS: TokenLoss = TokenLoss {
           Formula: L = −log π.\n\
           verl: sft_loss. TRL: SFTTrainer, loss_type nll; chunked_nll was its name for a head in chunks, which every head is here.\n\
           When: unless there is a reason for another.",
-    of: |log_prob| (-log_prob, -1.0),
+    loss_and_slope: |log_prob| (-log_prob, -1.0),
 };

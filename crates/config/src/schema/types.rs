@@ -16,7 +16,7 @@ pub type OpenMapping = std::collections::BTreeMap<String, serde_json::Value>;
 pub struct Location {
     text: String,
     /// The paths of a resolved name.
-    found: Vec<PathBuf>,
+    paths: Vec<PathBuf>,
     lacks_weights: bool,
 }
 
@@ -25,22 +25,22 @@ impl Location {
     pub fn new(text: &str) -> Self {
         let home = std::env::var("HOME").ok().filter(|_| text == "~" || text.starts_with("~/"));
         let text = home.map_or_else(|| text.to_string(), |home| format!("{home}{}", &text[1..]));
-        Self { text, found: vec![], lacks_weights: false }
+        Self { text, paths: vec![], lacks_weights: false }
     }
 
     /// Creates a resolved name with its paths. `lacks_weights`: the name is a model with missing weights.
-    pub fn found(name: &str, paths: Vec<PathBuf>, lacks_weights: bool) -> Self {
-        Self { text: name.to_owned(), found: paths, lacks_weights }
+    pub fn resolved(name: &str, paths: Vec<PathBuf>, lacks_weights: bool) -> Self {
+        Self { text: name.to_owned(), paths, lacks_weights }
     }
 
     /// Returns the path, or the first path of a resolved name.
     pub fn as_path(&self) -> &Path {
-        self.found.first().map_or(Path::new(&self.text), PathBuf::as_path)
+        self.paths.first().map_or(Path::new(&self.text), PathBuf::as_path)
     }
 
     /// Returns the path, or all paths of a resolved name.
     pub fn paths(&self) -> Vec<PathBuf> {
-        if self.found.is_empty() { vec![PathBuf::from(&self.text)] } else { self.found.clone() }
+        if self.paths.is_empty() { vec![PathBuf::from(&self.text)] } else { self.paths.clone() }
     }
 
     /// True if this is the name of a model with missing weights, in a run that does not read them.

@@ -88,7 +88,7 @@ fn rewards(config: &PpoConfig, report: &mut Report) {
 /// Checks that a loss that a switch selects is combined only with the default of `loss_mode`.
 fn losses(config: &PpoConfig, report: &mut Report) {
     let named = config.actor_rollout_ref.actor.policy_loss.loss_mode.as_str();
-    let chosen = report.choices.of(LOSS_MODE).filter_map(|choice| Some((choice.name.clone(), choice.chosen_by?)));
+    let chosen = report.choices.for_key(LOSS_MODE).filter_map(|choice| Some((choice.name.clone(), choice.chosen_by?)));
     for (name, switch) in chosen.collect::<Vec<_>>() {
         if report.is_on(switch) && named != name && !report.is_default(LOSS_MODE) {
             report.wrong(

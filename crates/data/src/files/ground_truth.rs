@@ -75,7 +75,7 @@ impl GroundTruthKey {
     /// # Errors
     /// If the ground truth is needed and the column or field is missing. Null is accepted: a rule reports that it cannot compare
     /// with null, and a user's function receives it.
-    pub fn of<'a>(&self, row: &'a Row, needed: bool) -> Result<&'a Value> {
+    pub fn value_in<'a>(&self, row: &'a Row, needed: bool) -> Result<&'a Value> {
         static NO_ANSWER: Value = Value::String(String::new());
         let column = match self {
             Self::None => return Ok(&NO_ANSWER),

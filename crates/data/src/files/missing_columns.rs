@@ -12,17 +12,17 @@ use burnish_util::suggest::did_you_mean;
 pub(crate) struct MissingColumns {
     file: PathBuf,
     missing: Vec<String>,
-    known: Vec<String>,
+    columns: Vec<String>,
 }
 
 impl MissingColumns {
-    pub(crate) fn new<'a>(file: &Path, missing: &[&str], known: impl Iterator<Item = &'a str>) -> Self {
+    pub(crate) fn new<'a>(file: &Path, missing: &[&str], columns: impl Iterator<Item = &'a str>) -> Self {
         let missing = missing.iter().map(|name| (*name).to_owned()).collect();
-        Self { file: file.to_owned(), missing, known: known.map(str::to_owned).collect() }
+        Self { file: file.to_owned(), missing, columns: columns.map(str::to_owned).collect() }
     }
 
     fn found(&self, names: &[&'static str]) -> Option<&'static str> {
-        names.iter().copied().find(|name| self.known.iter().any(|known| known == name))
+        names.iter().copied().find(|name| self.columns.iter().any(|column| column == name))
     }
 
     /// Returns a way to provide the column that `setting` names.
@@ -92,11 +92,11 @@ impl fmt::Display for MissingColumns {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let quoted: Vec<String> = self.missing.iter().map(|name| format!("\"{name}\"")).collect();
         let (noun, hint) = match self.missing.as_slice() {
-            [one] => ("column", did_you_mean(one, self.known.iter().map(String::as_str))),
+            [one] => ("column", did_you_mean(one, self.columns.iter().map(String::as_str))),
             _ => ("columns", String::new()),
         };
-        let (file, missing, known) = (self.file.display(), quoted.join(", "), self.known.join(", "));
-        write!(f, "{file}: no {noun} {missing}; the columns are {known}.{hint}")
+        let (file, missing, columns) = (self.file.display(), quoted.join(", "), self.columns.join(", "));
+        write!(f, "{file}: no {noun} {missing}; the columns are {columns}.{hint}")
     }
 }
 

@@ -44,7 +44,7 @@ const MARK: &str = "marked_as_generated";
 /// A compiled template with the special tokens it may use.
 pub struct ChatTemplate {
     environment: Arc<Environment<'static>>,
-    taken: RenderBudget,
+    spent: RenderBudget,
     /// Beginning of an error message, which names the template's file.
     failed: Arc<str>,
     /// Texts of the special tokens, by name.
@@ -83,7 +83,7 @@ impl ChatTemplate {
         let template = Self {
             environment: environment.into(),
             marks,
-            taken: RenderBudget::default(),
+            spent: RenderBudget::default(),
             failed: "the chat template failed".into(),
             special_tokens: mapping(&special_tokens),
             is_default: source.is_none(),
@@ -101,7 +101,7 @@ impl ChatTemplate {
     pub fn with_date(&self, date: TemplateDate) -> Self {
         let mut environment = Environment::clone(&self.environment);
         environment.add_function("strftime_now", move |format: String| strftime_now(&date, &format));
-        self.unused(environment.into(), self.taken.unused())
+        self.unused(environment.into(), self.spent.unused())
     }
 
     /// Returns the template for the texts of many clients: a text that exceeds the limits is refused, and the next one is
@@ -111,10 +111,10 @@ impl ChatTemplate {
         self.unused(self.environment.clone(), RenderBudget::for_requests())
     }
 
-    fn unused(&self, environment: Arc<Environment<'static>>, taken: RenderBudget) -> Self {
+    fn unused(&self, environment: Arc<Environment<'static>>, spent: RenderBudget) -> Self {
         Self {
             environment,
-            taken,
+            spent,
             failed: self.failed.clone(),
             special_tokens: self.special_tokens.clone(),
             is_default: self.is_default,
@@ -198,7 +198,7 @@ impl ChatTemplate {
             ("add_generation_prompt", add_generation_prompt.into()),
         ]);
         let context = variables.over([fixed, self.special_tokens.clone()]);
-        self.taken.render(&self.environment, name, &self.failed, context)
+        self.spent.render(&self.environment, name, &self.failed, context)
     }
 }
 

@@ -17,14 +17,14 @@ const LONGEST: usize = 4096;
 impl OtherRanks {
     /// Waits until all ranks have reached this call. If they do not, ends the job.
     pub(crate) fn meet(&mut self, world: &World, call: Call) -> ReachedCall {
-        let own = ReachedCall { number: self.calls, call };
+        let reached = ReachedCall { number: self.calls, call };
         self.calls += 1;
         if world.rank == 0 {
-            self.lead(world, &own)
+            self.lead(world, &reached)
         } else {
-            self.follow(world, &own)
+            self.follow(world, &reached)
         }
-        own
+        reached
     }
 
     fn lead(&mut self, world: &World, own: &ReachedCall) {
@@ -47,9 +47,9 @@ impl OtherRanks {
             self.say_messages_of_others(world, message);
         }
         for rank in 1..world.size {
-            let (arrival, _) = self.known[rank].arrived.take().expect("all have come");
+            let (arrival, _) = self.health[rank].arrived.take().expect("all have come");
             self.tell(world, rank, &RankMessage::Go(arrival.number));
-            self.known[rank].last = Some(arrival);
+            self.health[rank].last = Some(arrival);
         }
         let start = self.clock.look();
         while !self.has_sent(world) {
@@ -63,11 +63,11 @@ impl OtherRanks {
 
     fn follow(&mut self, world: &World, own: &ReachedCall) {
         let start = self.clock.look();
-        let told = match &own.call {
+        let sent_call = match &own.call {
             Call::End { code, message } => Call::End { code: *code, message: clipped(message).to_owned() },
             call => call.clone(),
         };
-        self.tell(world, 0, &RankMessage::Arrived(ReachedCall { call: told, ..*own }));
+        self.tell(world, 0, &RankMessage::Arrived(ReachedCall { call: sent_call, ..*own }));
         loop {
             self.hear(world);
             self.has_sent(world);
@@ -75,7 +75,7 @@ impl OtherRanks {
                 return;
             }
             let waited = self.clock.look() - start;
-            let silence = self.silence(&self.known[0], start);
+            let silence = self.silence(&self.health[0], start);
             if silence > self.patience + turn(world.rank) {
                 let (rank, seconds) = (world.rank, silence.as_secs());
                 world.lost(&format!(

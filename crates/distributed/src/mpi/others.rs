@@ -20,7 +20,7 @@ pub(super) struct OtherRanks {
     /// Number of the last call for which rank 0 released this rank.
     pub(crate) released: Option<u64>,
     /// Peers by rank; the entry of this rank itself is unused.
-    pub known: Vec<RankHealth>,
+    pub health: Vec<RankHealth>,
     beaten: Instant,
     posted: Vec<(usize, Posted)>,
 }
@@ -43,7 +43,7 @@ impl OtherRanks {
             patience: Duration::from_secs(600),
             calls: 0,
             released: None,
-            known: vec![RankHealth::default(); if world.rank == 0 { world.size } else { 1 }],
+            health: vec![RankHealth::default(); if world.rank == 0 { world.size } else { 1 }],
             beaten: Instant::now(),
             posted: Vec::new(),
         }
@@ -52,7 +52,7 @@ impl OtherRanks {
     /// Returns the ranks that this rank knows, without itself.
     pub(super) fn peers(&self, world: &World) -> impl Iterator<Item = (usize, &RankHealth)> {
         let own = world.rank;
-        self.known.iter().enumerate().filter(move |(rank, _)| *rank != own)
+        self.health.iter().enumerate().filter(move |(rank, _)| *rank != own)
     }
 
     /// Returns the time that this rank has waited since `start` without a sign of another one.
@@ -87,10 +87,10 @@ impl OtherRanks {
             messages.push((from, decoded(&bytes)));
         }
         for (from, message) in messages {
-            self.known[from].last_heard = self.clock.last();
+            self.health[from].last_heard = self.clock.last();
             match message {
                 RankMessage::Beat => {}
-                RankMessage::Arrived(arrival) => self.known[from].arrived = Some((arrival, Instant::now())),
+                RankMessage::Arrived(arrival) => self.health[from].arrived = Some((arrival, Instant::now())),
                 RankMessage::Go(call) => self.released = Some(call),
             }
         }

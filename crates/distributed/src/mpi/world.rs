@@ -109,7 +109,7 @@ impl World {
 
     /// Creates an empty set of transfers to and from other ranks.
     pub(super) fn parts<'a>(&'a self) -> Parts<'a> {
-        Parts { world: self, requests: Vec::new(), others: Vec::new(), buffers: PhantomData }
+        Parts { world: self, requests: Vec::new(), partners: Vec::new(), buffers: PhantomData }
     }
 
     /// Ends all processes of the job with this exit code, after a pause in which the launcher can print their output. Otherwise
@@ -209,7 +209,7 @@ pub(super) struct Parts<'a> {
     world: &'a World,
     requests: Vec<MPI_Request>,
     /// The other rank of each request.
-    others: Vec<usize>,
+    partners: Vec<usize>,
     /// Buffers that MPI reads and writes.
     buffers: PhantomData<&'a mut [u8]>,
 }
@@ -248,7 +248,7 @@ impl<'a> Parts<'a> {
 
     fn add(&mut self, other: usize, request: MPI_Request) {
         self.requests.push(request);
-        self.others.push(other);
+        self.partners.push(other);
     }
 
     /// Returns true once all parts have arrived.
@@ -259,7 +259,7 @@ impl<'a> Parts<'a> {
         self.world.check("waiting", code);
         if are_done != 0 {
             self.requests.clear();
-            self.others.clear();
+            self.partners.clear();
         }
         are_done != 0
     }
@@ -267,7 +267,7 @@ impl<'a> Parts<'a> {
     /// Returns the ranks whose parts have not arrived, in ascending order.
     pub(super) fn late(&mut self) -> Vec<usize> {
         let mut late = Vec::new();
-        for (request, other) in self.requests.iter_mut().zip(&self.others) {
+        for (request, other) in self.requests.iter_mut().zip(&self.partners) {
             let mut is_done = 0;
             // SAFETY: a request that is done becomes the null request, which is always done.
             self.world.check("waiting", unsafe { MPI_Test(request, &mut is_done, RSMPI_STATUS_IGNORE) });

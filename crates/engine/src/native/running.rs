@@ -177,8 +177,8 @@ impl Running {
         self.history.add(token);
         let is_stop = settings.eos.contains(&token);
         let completes = |stops: Stops| may_stop && stops(&self.ids);
-        let own = || self.turn.stops.as_ref().is_some_and(|stops| may_stop && stops(&self.ids));
-        self.finish = if is_stop || settings.stops.is_some_and(completes) || own() {
+        let turn_stops = || self.turn.stops.as_ref().is_some_and(|stops| may_stop && stops(&self.ids));
+        self.finish = if is_stop || settings.stops.is_some_and(completes) || turn_stops() {
             Some(Finish::Stop)
         } else {
             (self.ids.len() >= self.max).then_some(Finish::Length)

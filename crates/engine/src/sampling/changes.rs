@@ -71,9 +71,9 @@ impl LogitChanges<'_> {
     /// Applies the changes in vLLM's order. A penalty leaves a logit of −∞ unchanged.
     pub(super) fn apply(&self, logits: &mut [f32], sampling: &Sampling) {
         if let Some(allowed) = self.allowed {
-            let kept: Vec<f32> = allowed.iter().map(|&token| logits[token as usize]).collect();
+            let allowed_logits: Vec<f32> = allowed.iter().map(|&token| logits[token as usize]).collect();
             logits.fill(f32::NEG_INFINITY);
-            allowed.iter().zip(kept).for_each(|(&token, logit)| logits[token as usize] = logit);
+            allowed.iter().zip(allowed_logits).for_each(|(&token, logit)| logits[token as usize] = logit);
         }
         for &token in self.forbidden {
             logits[token as usize] = f32::NEG_INFINITY;

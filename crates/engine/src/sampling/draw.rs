@@ -24,9 +24,9 @@ pub fn sample(logits: &mut [f32], sampling: &Sampling, changes: LogitChanges, u:
     let mut distribution = Distribution::default();
     let original = (changes.change(sampling) || raw && scale != 1.0).then(|| {
         let original = logits.to_vec();
-        let own = distribution.fill(logits, scale);
+        let statistics = distribution.fill(logits, scale);
         logits.copy_from_slice(&original);
-        (original, own)
+        (original, statistics)
     });
     changes.apply(logits, sampling);
     let likeliest = greedy.then(|| {
@@ -41,7 +41,7 @@ pub fn sample(logits: &mut [f32], sampling: &Sampling, changes: LogitChanges, u:
     };
     let processed = logits[token].ln() - kept_log_sum;
     let log_prob = match &original {
-        Some((original, own)) => own.log_prob(original[token]),
+        Some((original, statistics)) => statistics.log_prob(original[token]),
         None => logits[token].ln() - log_sum,
     };
     let rollout_log_prob = match original {

@@ -48,7 +48,7 @@ struct Layers<'a> {
     /// Entries of `+group=option`, appended to the primary file's list.
     appended: Vec<DefaultsEntry>,
     /// The key and the chosen option of each group.
-    known: Vec<(String, Option<String>, Origin)>,
+    chosen: Vec<(String, Option<String>, Origin)>,
     reading: Vec<Arc<YamlSource>>,
     /// `group: option` entries for Hydra itself.
     hydra: ForHydra,
@@ -57,7 +57,7 @@ struct Layers<'a> {
 /// Lists the files that make up `primary`, and the entries for Hydra itself. `groups`: the overrides that choose group options.
 pub(super) fn layers(primary: ConfigFile, search: &SearchPath, groups: &[Override]) -> Result<(Vec<Layer>, ForHydra), Problem> {
     let mut layers =
-        Layers { search, choices: vec![], deletions: vec![], appended: vec![], known: vec![], reading: vec![], hydra: vec![] };
+        Layers { search, choices: vec![], deletions: vec![], appended: vec![], chosen: vec![], reading: vec![], hydra: vec![] };
     for group in groups {
         layers.take_override(group)?;
     }
@@ -271,7 +271,7 @@ impl Layers<'_> {
 
     /// Notes the chosen option of a group, which must be the same everywhere.
     fn note(&mut self, key: String, name: &Option<String>, origin: &Origin) -> Result<(), Problem> {
-        match self.known.iter().find(|(known, ..)| *known == key) {
+        match self.chosen.iter().find(|(known, ..)| *known == key) {
             Some((_, other, at)) if other != name => {
                 let shown = |name: &Option<String>| name.clone().unwrap_or("null".into());
                 let message = format!("the group `{key}` has the option `{}` here and `{}` at {at}", shown(name), shown(other));
@@ -281,7 +281,7 @@ impl Layers<'_> {
             }
             Some(_) => Ok(()),
             None => {
-                self.known.push((key, name.clone(), origin.clone()));
+                self.chosen.push((key, name.clone(), origin.clone()));
                 Ok(())
             }
         }
@@ -290,11 +290,11 @@ impl Layers<'_> {
     /// Resolves an entry whose name contains `${…}`, which refers to the options of groups.
     fn resolved(&self, mut entry: DefaultsEntry) -> Result<DefaultsEntry, Problem> {
         let node = |value, origin: &Origin| Node::new(value, origin.clone());
-        let known = self
-            .known
+        let chosen = self
+            .chosen
             .iter()
             .map(|(key, name, origin)| (key.clone(), node(name.clone().map_or(Value::Null, Value::Text), origin)));
-        let choices = node(Value::Map(known.collect()), &entry.origin);
+        let choices = node(Value::Map(chosen.collect()), &entry.origin);
         let resolve = |text: &str| match interpolation::text(&choices, text, &entry.origin) {
             Ok(Node { value: Value::Text(text), .. }) => Ok(text),
             Ok(_) => Err(None),
@@ -306,7 +306,7 @@ impl Layers<'_> {
         };
         let resolved = resolve(&written).map_err(|reason| {
             let reason = reason.map_or(String::new(), |reason| format!(": {reason}"));
-            let groups: Vec<&str> = self.known.iter().map(|(key, ..)| key.as_str()).collect();
+            let groups: Vec<&str> = self.chosen.iter().map(|(key, ..)| key.as_str()).collect();
             Problem::new("defaults", format!("`{written}` does not name a file{reason}"))
                 .at(&entry.origin)
                 .help(format!("an interpolation here can only refer to the option of an earlier group: {}", groups.join(", ")))
@@ -324,7 +324,7 @@ impl Layers<'_> {
             return Err(self.no_such_group(&unused.key, &unused.origin, &unused.options.shown()));
         }
         match self.deletions.iter().find(|deletion| !deletion.used) {
-            Some(unused) => match self.known.iter().find(|(key, ..)| *key == unused.key) {
+            Some(unused) => match self.chosen.iter().find(|(key, ..)| *key == unused.key) {
                 Some((key, name, _)) => {
                     let taken = name.as_deref().unwrap_or("null");
                     Err(Problem::new("", format!("`~{key}` names another option: the option of `{key}` is `{taken}`"))
@@ -339,10 +339,10 @@ impl Layers<'_> {
     fn no_such_group(&self, key: &str, origin: &Origin, option: &str) -> Problem {
         let group = key.split('@').next().unwrap_or(key);
         let of_group = |known: &&str| known.split('@').next() == Some(group);
-        let known: Vec<&str> = self.known.iter().map(|(key, ..)| key.as_str()).collect();
-        let same: Vec<&str> = known.iter().copied().filter(of_group).collect();
+        let chosen: Vec<&str> = self.chosen.iter().map(|(key, ..)| key.as_str()).collect();
+        let same: Vec<&str> = chosen.iter().copied().filter(of_group).collect();
         let suggestion = match same.as_slice() {
-            [] => suggest::did_you_mean(suggest::closest(key, known.iter().copied())),
+            [] => suggest::did_you_mean(suggest::closest(key, chosen.iter().copied())),
             same => Some(format!("did you mean `{}`?", same.join("` or `"))),
         };
         let add = (!option.is_empty()).then(|| format!("to add it, write +{key}={option}"));

@@ -93,7 +93,7 @@ impl<'a> Resolver<'a> {
             Argument::Scalar(value) => value.clone(),
             Argument::Parts(parts) => {
                 let found = self.parts(key, parts, origin)?;
-                return self.whole(found, origin);
+                return self.resolved_tree(found, origin);
             }
             Argument::Quoted(parts) => match parts.as_slice() {
                 [TextPart::Text(text)] => Value::Text(text.clone()),

@@ -112,12 +112,12 @@ impl<'a> Resolver<'a> {
     pub(super) fn leaf(&mut self, key: &str, text: &str, origin: &Origin) -> Result<Node, Problem> {
         self.opened(key, origin, |resolver| {
             let found = resolver.parts(key, &parsed(key, text, origin)?, origin)?;
-            resolver.whole(found, origin)
+            resolver.resolved_tree(found, origin)
         })
     }
 
     /// Resolves all values below a result; the new node gets this origin.
-    pub(super) fn whole(&mut self, found: ResolvedNode, origin: &Origin) -> Result<Node, Problem> {
+    pub(super) fn resolved_tree(&mut self, found: ResolvedNode, origin: &Origin) -> Result<Node, Problem> {
         let (node, through) = match found {
             ResolvedNode::Made(node) => return Ok(node),
             ResolvedNode::At(key, node) => {

@@ -81,15 +81,15 @@ impl CausalLm {
 
     /// Sets the saved parameters of a scalar head, and makes the head trainable.
     fn set_scalar_head(&mut self, saved: &BTreeMap<String, ShapedValues>) -> Result<()> {
-        let own = self.scalar_head();
+        let head = self.scalar_head();
         for (name, (shape, _)) in saved {
-            let fits = own.get(name).is_some_and(|(own, _)| own == shape);
+            let fits = head.get(name).is_some_and(|(own, _)| own == shape);
             ensure!(
                 fits,
                 "the adapter holds all of `{name}` (modules_to_save), which this model does not train in addition to an adapter"
             );
         }
-        if own.is_empty() {
+        if head.is_empty() {
             return Ok(());
         }
         let value = |parameter: &str| saved.get(&self.config.place(parameter).name).map(|(_, values)| values.clone());

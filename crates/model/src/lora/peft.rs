@@ -187,18 +187,18 @@ impl PeftAdapter {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
         // PEFT stores alpha as an integer.
         let alpha = if self.alpha.fract() == 0.0 { json!(self.alpha as i64) } else { json!(self.alpha) };
-        let mut whole: Vec<&str> = self.saved.keys().filter_map(|name| Some(name.rsplit_once('.')?.0)).collect();
-        whole.dedup();
+        let mut saved_modules: Vec<&str> = self.saved.keys().filter_map(|name| Some(name.rsplit_once('.')?.0)).collect();
+        saved_modules.dedup();
         let (base, revision) = base_and_revision(&self.base);
         let mut config = json!({
             "peft_type": "LORA",
             // A token classifier's head has a bias, a sequence classifier's head does not.
-            "task_type": match whole.is_empty() {
+            "task_type": match saved_modules.is_empty() {
                 true => "CAUSAL_LM",
                 false if self.saved.keys().any(|name| name.ends_with(".bias")) => "TOKEN_CLS",
                 false => "SEQ_CLS",
             },
-            "modules_to_save": if whole.is_empty() { Value::Null } else { json!(whole) },
+            "modules_to_save": if saved_modules.is_empty() { Value::Null } else { json!(saved_modules) },
             "base_model_name_or_path": base,
             "r": self.rank,
             "lora_alpha": alpha,

@@ -110,7 +110,7 @@ impl ActivationKernels for Flex {
         if !all_f32(&[&gate, &up, &dy]) {
             return composed_glu_bwd::<Self>(gate, up, dy, act);
         }
-        let (gate, up, mut d) = (dense(gate), dense(up), own(dy));
+        let (gate, up, mut d) = (dense(gate), dense(up), whole_buffer(dy));
         let (g, u) = (f32s(&gate), f32s(&up));
         let mut d_gate = uninit(g.len());
         let ds = d.storage_mut::<f32>();
@@ -138,7 +138,7 @@ impl ActivationKernels for Flex {
         if !all_f32(&[&x, &dy]) {
             return composed_bwd::<Self>(x, dy, act);
         }
-        let (x, mut d) = (dense(x), own(dy));
+        let (x, mut d) = (dense(x), whole_buffer(dy));
         let tasks = d.storage_mut::<f32>().par_chunks_mut(GRAIN).zip(f32s(&x).par_chunks(GRAIN));
         tasks.for_each(|(d, x)| simd::act_bwd(act, x, d));
         d

@@ -73,11 +73,11 @@ fn padded(rows: impl Iterator<Item = usize>, to: usize, padding: i64) -> impl It
 impl<B: Backend> Queries<B> {
     /// Takes the range from the segments that overlap with it, at least one.
     fn new(segments: &[&Segment], range: Range<usize>, step: usize, device: &B::Device) -> Self {
-        let own = |s: &Segment| range.start..range.end.min(s.rows.len());
-        let rows = segments.iter().flat_map(|s| padded(own(s).map(|i| s.rows.start + i), range.len(), 0));
-        let positions = segments.iter().flat_map(|s| padded(own(s).map(|i| s.stem.len() + i), range.len(), -1));
+        let part_of = |s: &Segment| range.start..range.end.min(s.rows.len());
+        let rows = segments.iter().flat_map(|s| padded(part_of(s).map(|i| s.rows.start + i), range.len(), 0));
+        let positions = segments.iter().flat_map(|s| padded(part_of(s).map(|i| s.stem.len() + i), range.len(), -1));
         let first = segments.iter().map(|s| s.stem.len() + range.start).min().unwrap_or(0);
-        let end = segments.iter().map(|s| s.stem.len() + own(s).end).max().unwrap_or(0);
+        let end = segments.iter().map(|s| s.stem.len() + part_of(s).end).max().unwrap_or(0);
         Self {
             segments: segments.len(),
             rows: int::<B>(rows, device),
@@ -207,14 +207,14 @@ impl<B: Backend> Blocks<B> {
         let (kv_heads, d) = (x.shape()[1], x.shape()[3]);
         let x = B::float_permute(x, &[0, 2, 1, 3]);
         let x = B::float_reshape(x, Shape::from([self.segments * self.keys, kv_heads, d]));
-        let own = B::float_select(x.clone(), 0, self.key_places.clone());
-        let Some(stems) = &self.stems else { return B::float_cast(own, dtype.into()) };
-        let (x, own) = (wide::<B>(x), wide::<B>(own));
+        let gradients = B::float_select(x.clone(), 0, self.key_places.clone());
+        let Some(stems) = &self.stems else { return B::float_cast(gradients, dtype.into()) };
+        let (x, gradients) = (wide::<B>(x), wide::<B>(gradients));
         let zero = || B::float_zeros(Shape::from([1, kv_heads, d]), &x.device(), x.dtype().into());
         let parts = B::float_select(B::float_cat(vec![x.clone(), zero()], 0), 0, stems.places.clone());
         let sums = B::float_sum_dim(B::float_reshape(parts, Shape::from([stems.shared, stems.max, kv_heads, d])), 1);
         let sums = B::float_cat(vec![zero(), B::float_reshape(sums, Shape::from([stems.shared, kv_heads, d]))], 0);
-        B::float_cast(B::float_add(own, B::float_select(sums, 0, stems.of_row.clone())), dtype.into())
+        B::float_cast(B::float_add(gradients, B::float_select(sums, 0, stems.of_row.clone())), dtype.into())
     }
 }
 

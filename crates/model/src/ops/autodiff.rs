@@ -71,6 +71,6 @@ pub(super) fn simple<B: Backend, C: CheckpointStrategy, S: Clone + Send + Debug 
     forward: impl Fn([FloatTensor<B>; N], &S) -> FloatTensor<B>,
     backward: BackwardFn<B, S, N, K>,
 ) -> FloatTensor<Autodiff<B, C>> {
-    let kept = state.clone();
-    step::<B, C, S, N, K>(inputs, |x| forward(x, &state), |x| (forward(x, &kept), kept.clone()), backward)
+    let saved = state.clone();
+    step::<B, C, S, N, K>(inputs, |x| forward(x, &state), |x| (forward(x, &saved), saved.clone()), backward)
 }

@@ -28,13 +28,13 @@ impl SentTables {
         let width = tables.iter().map(|table| table.len()).max().unwrap_or(0);
         let all: Vec<usize> =
             tables.iter().flat_map(|table| (0..width).map(|block| table.get(block).copied().unwrap_or(0))).collect();
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = kept.as_ref().filter(|(blocks, sent)| *blocks == all && sent.device() == *device);
+        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = cached.as_ref().filter(|(blocks, sent)| *blocks == all && sent.device() == *device);
         let blocks = match same {
             Some((_, sent)) => sent.clone(),
             None => {
                 let sent = index(all.iter().copied(), device);
-                *kept = Some((all, sent.clone()));
+                *cached = Some((all, sent.clone()));
                 sent
             }
         };

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use super::attention_flex::Out;
 use super::block_tables::{BLOCK, SentTables, Tables};
-use super::flex::{cast, f32s, flex_f32, index, own, tensor_from_vec, uninit, written};
+use super::flex::{cast, f32s, flex_f32, index, tensor_from_vec, uninit, whole_buffer, written};
 use super::fused;
 use super::packed::AttentionScoring;
 use super::prepared::LayoutCache;
@@ -236,9 +236,9 @@ fn in_place(cache: &mut Tensor<2>, change: impl FnOnce(&mut [f32])) {
     cache.inplace(|cache| match cache.clone().try_into_primitive::<Flex>() {
         Ok(alias) => {
             drop(cache);
-            let mut whole = own(alias);
-            change(whole.storage_mut::<f32>());
-            Tensor::from_primitive::<Flex>(whole)
+            let mut contiguous = whole_buffer(alias);
+            change(contiguous.storage_mut::<f32>());
+            Tensor::from_primitive::<Flex>(contiguous)
         }
         Err(_) => cache,
     });

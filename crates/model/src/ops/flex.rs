@@ -53,9 +53,9 @@ pub(super) fn from_vec(v: Vec<f32>, shape: Shape) -> FlexTensor {
 
 /// Returns a contiguous tensor that spans its whole buffer, so that `storage_mut` may overwrite all of it. `storage_mut` first
 /// copies a shared buffer.
-pub fn own(t: FlexTensor) -> FlexTensor {
-    let whole = t.is_contiguous() && t.layout().start_offset() == 0 && t.bytes().len() == 4 * t.layout().num_elements();
-    if whole { t } else { t.to_contiguous() }
+pub fn whole_buffer(t: FlexTensor) -> FlexTensor {
+    let spans_buffer = t.is_contiguous() && t.layout().start_offset() == 0 && t.bytes().len() == 4 * t.layout().num_elements();
+    if spans_buffer { t } else { t.to_contiguous() }
 }
 
 /// Returns sum + x on all threads (burn uses one), in place if the buffer of `sum` is not shared.
@@ -64,7 +64,7 @@ pub fn own(t: FlexTensor) -> FlexTensor {
 /// If the tensors are not on one device.
 pub fn add(sum: Tensor<1>, x: Tensor<1>) -> Tensor<1> {
     let Some(x) = flex_f32(&x).filter(|_| sum.dtype() == DType::F32) else { return sum + x };
-    let mut sum = own(sum.try_into_primitive::<Flex>().expect("both on one device"));
+    let mut sum = whole_buffer(sum.try_into_primitive::<Flex>().expect("both on one device"));
     let rows = sum.storage_mut::<f32>().par_chunks_mut(4 * GRAIN).zip(f32s(&x).par_chunks(4 * GRAIN));
     rows.for_each(|(sum, x)| simd::axpy(1.0, x, sum));
     Tensor::from_primitive::<Flex>(sum)

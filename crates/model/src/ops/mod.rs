@@ -42,7 +42,7 @@ pub use cube::optim::{adamw as adamw_on_gpu, squares as squares_on_gpu};
 pub use cube::sample as sample_on_gpu;
 pub use decode::{CacheRows, CacheView, decode_attention, write_rows};
 pub(crate) use decode::{copy_rows, write_keys_and_values};
-pub use flex::{add, cast, f32s, flex_f32, index, own, tensor_from_vec, to_host};
+pub use flex::{add, cast, f32s, flex_f32, index, tensor_from_vec, to_host, whole_buffer};
 pub use head::{Compared, Divergence, Head, Softcap, TopK, head_backward, head_fused_backward, head_stats, head_top_k};
 pub use linear::linear;
 pub(crate) use linear::{linear_cached, linear_frozen};

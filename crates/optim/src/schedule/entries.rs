@@ -123,7 +123,7 @@ pub(super) const WSD: ScheduleKind = ScheduleKind {
         // The fall may begin before the warm-up ends.
         match (step + steps).checked_sub(schedule.total_steps) {
             Some(fallen) if steps > 0 => {
-                schedule.above_floor((schedule.wsd_style.left)(fallen as f64 / steps as f64, schedule.num_cycles))
+                schedule.above_floor((schedule.wsd_style.remaining)(fallen as f64 / steps as f64, schedule.num_cycles))
             }
             _ => 1.0,
         }

@@ -77,7 +77,7 @@ impl Remote {
     /// requests at once.
     pub(super) fn pause(&self, key: u32, round: usize) -> Duration {
         let doubled = self.first_pause.saturating_mul(1 << (round - 1).min(16)).min(LONGEST_PAUSE);
-        let spread = IEEE.of(&[key.to_le_bytes(), (round as u32).to_le_bytes()].concat());
+        let spread = IEEE.checksum(&[key.to_le_bytes(), (round as u32).to_le_bytes()].concat());
         doubled.mul_f64(0.75 + 0.5 * f64::from(spread) / f64::from(u32::MAX))
     }
 
@@ -104,7 +104,7 @@ impl Judge for Remote {
         // Responses from a file have no special tokens, so `solution` is the whole text.
         let response = if input.raw.is_empty() { input.solution } else { input.raw };
         let query = format!("{}{response}", input.prompt_text);
-        let key = IEEE.of(query.as_bytes());
+        let key = IEEE.checksum(query.as_bytes());
         let request = json!({"query": [query], "prompts": [input.prompt_text], "labels": [plain(input.ground_truth)]});
         let call = RewardRequest {
             agent: &self.agent,

@@ -8,7 +8,7 @@ use console::{Style, Term, measure_text_width};
 
 use super::super::{Ending, Metrics, Progress, StepTable, TrackedRun, Tracker, TrackerEntry};
 use super::samples;
-use burnish_util::number::{four_digits, whole};
+use burnish_util::number::{four_digits, with_commas};
 use burnish_util::printable::printable;
 use burnish_util::time::human;
 
@@ -48,7 +48,7 @@ const SHOWN: &[ShownMetric] = &[
     shown("length", &["response_length/mean"], 7),
     shown("truncated", &["response/truncated_ratio"], 4),
     shown("grad_norm", &["actor/grad_norm", "train/grad_norm"], 5),
-    ShownMetric { format: whole, ..shown("tokens/s", &["perf/throughput"], 2) },
+    ShownMetric { format: with_commas, ..shown("tokens/s", &["perf/throughput"], 2) },
 ];
 
 const RANK_OF_TIME: u8 = 3;

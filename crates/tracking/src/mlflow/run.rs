@@ -23,7 +23,7 @@ pub(super) struct MlflowRun {
     session: TrackedRun,
     /// `MLFLOW_RUN_ID`: an existing run, created by another program.
     existing_id: Option<String>,
-    found: Option<FoundRun>,
+    open_run: Option<FoundRun>,
     /// Parameters that the server does not have yet.
     params: Vec<(String, String)>,
 }
@@ -36,7 +36,7 @@ struct FoundRun {
 impl MlflowRun {
     pub(super) fn new(server: MlflowServer, session: TrackedRun, existing_id: Option<String>) -> Self {
         let params = names::params(&session.config);
-        Self { server, session, existing_id, found: None, params }
+        Self { server, session, existing_id, open_run: None, params }
     }
 
     /// Finds or creates the run to write to. The status of a resumed run is set to running again.
@@ -193,7 +193,7 @@ impl MlflowRun {
 
     /// Sends a table as an artifact of the run, like verl's validation samples.
     fn send_table(&self, step: u64, table: &StepTable) -> Result<(), DeliveryError> {
-        let artifacts = self.found.as_ref().map_or("", |found| &found.artifacts);
+        let artifacts = self.open_run.as_ref().map_or("", |found| &found.artifacts);
         let Some(root) = artifacts.strip_prefix("mlflow-artifacts:/").map(|root| root.trim_matches('/')) else {
             return Err(DeliveryError::Permanent(
                 1,
@@ -209,14 +209,14 @@ impl MlflowRun {
     }
 
     fn id(&self) -> &str {
-        self.found.as_ref().map_or("", |found| &found.id)
+        self.open_run.as_ref().map_or("", |found| &found.id)
     }
 }
 
 impl Transport for MlflowRun {
     fn open(&mut self) -> Result<(), DeliveryError> {
-        if self.found.is_none() {
-            self.found = Some(self.find()?);
+        if self.open_run.is_none() {
+            self.open_run = Some(self.find()?);
         }
         let id = self.id().to_owned();
         self.send_params(&id)

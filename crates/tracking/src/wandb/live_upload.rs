@@ -76,10 +76,10 @@ impl LiveUpload {
         let (started, mut warned) = (Instant::now(), false);
         while self.check()? {
             if started.elapsed() >= MESSAGE_DELAY && !std::mem::replace(&mut warned, true) {
-                let left = ending.left(bound).as_secs();
+                let left = ending.time_left(bound).as_secs();
                 tracing::info!("W&B: waiting for the upload, at most {left} seconds; Ctrl-C does not wait for it");
             }
-            if ending.left(bound).is_zero() {
+            if ending.time_left(bound).is_zero() {
                 bail!("the upload was not done after {} seconds (see {})", started.elapsed().as_secs(), self.log.display());
             }
             thread::sleep(SLICE);

@@ -102,7 +102,7 @@ fn chunks(begin: usize, record: &[u8], bytes: &mut Vec<u8>) {
 }
 
 fn checksum(kind: u8, data: &[u8]) -> u32 {
-    IEEE.extend(IEEE.of(&[kind]), data)
+    IEEE.extend(IEEE.checksum(&[kind]), data)
 }
 
 /// Returns the records of a log, each with the offset of its end. They stop where the file is torn or damaged.

@@ -26,7 +26,7 @@ pub(super) mod kind {
 
 /// Encodes a `Record`: num = 1, and the body in the field of its kind.
 pub(super) fn record(number: u64, kind: u64, body: &[u8]) -> Vec<u8> {
-    ProtobufMessage::of(|record| {
+    ProtobufMessage::encode(|record| {
         record.varint(1, number);
         record.bytes(kind, body);
     })
@@ -34,7 +34,7 @@ pub(super) fn record(number: u64, kind: u64, body: &[u8]) -> Vec<u8> {
 
 /// Encodes a `HeaderRecord`: version_info = 1 with producer = 1 and min_consumer = 2, the oldest client that can read the file.
 pub(super) fn header() -> Vec<u8> {
-    ProtobufMessage::of(|header| {
+    ProtobufMessage::encode(|header| {
         header.message(1, |version| {
             version.text(1, concat!("burnish ", env!("CARGO_PKG_VERSION")));
             version.text(2, "0.70.0");
@@ -59,7 +59,7 @@ pub(super) struct RunFields<'a> {
 /// Encodes a `RunRecord`.
 pub(super) fn run(about: &RunFields, config: &Value, started: SystemTime) -> Result<Vec<u8>> {
     let config = self::config(config)?;
-    Ok(ProtobufMessage::of(|run| {
+    Ok(ProtobufMessage::encode(|run| {
         let texts = [(1, about.id), (2, about.entity), (3, about.project)];
         texts.iter().for_each(|(field, text)| run.text(*field, text));
         run.bytes(4, &config);
@@ -87,7 +87,7 @@ pub(super) fn config(config: &Value) -> Result<Vec<u8>> {
 /// Encodes a `google.protobuf.Timestamp`.
 pub(super) fn timestamp(time: SystemTime) -> Vec<u8> {
     let elapsed = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    ProtobufMessage::of(|timestamp| {
+    ProtobufMessage::encode(|timestamp| {
         timestamp.varint(1, elapsed.as_secs());
         timestamp.varint(2, elapsed.subsec_nanos().into());
     })
@@ -143,7 +143,7 @@ pub(super) fn value_of<'a>(history: &'a [u8], key: &str) -> Option<&'a str> {
 
 /// Encodes a `StatsRecord`: timestamp = 2, item = 3 with key = 1 and value_json = 16.
 pub(super) fn stats(time: SystemTime, values: &[(String, f64)]) -> Vec<u8> {
-    ProtobufMessage::of(|stats| {
+    ProtobufMessage::encode(|stats| {
         stats.bytes(2, &timestamp(time));
         for (name, value) in values {
             stats.message(3, |item| {
@@ -157,7 +157,7 @@ pub(super) fn stats(time: SystemTime, values: &[(String, f64)]) -> Vec<u8> {
 /// Encodes a `FilesRecord` of one file: files = 1 with path = 1 (relative to the run's `files`) and type = 3, where 2 is media.
 /// The client uploads the file at once.
 pub(super) fn file(path: &str) -> Vec<u8> {
-    ProtobufMessage::of(|files| {
+    ProtobufMessage::encode(|files| {
         files.message(1, |file| {
             file.text(1, path);
             file.varint(3, 2);
@@ -167,7 +167,7 @@ pub(super) fn file(path: &str) -> Vec<u8> {
 
 /// Encodes a `RunExitRecord`: exit_code = 1, runtime = 2.
 pub(super) fn exit(code: u64, runtime: Duration) -> Vec<u8> {
-    ProtobufMessage::of(|exit| {
+    ProtobufMessage::encode(|exit| {
         exit.varint(1, code);
         exit.varint(2, runtime.as_secs());
     })
@@ -179,7 +179,7 @@ pub(super) fn environment(writer: &str, host: &str, started: SystemTime) -> Vec<
     let mut arguments = std::env::args_os().map(|argument| hide(&argument.to_string_lossy()).into_owned());
     let program = arguments.next().unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(0, |cores| cores.get() as u64);
-    ProtobufMessage::of(|environment| {
+    ProtobufMessage::encode(|environment| {
         environment.text(1, &platform::system_version());
         environment.bytes(3, &timestamp(started));
         arguments.for_each(|argument| environment.text(5, &argument));

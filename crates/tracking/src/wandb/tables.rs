@@ -15,7 +15,7 @@ use burnish_util::protobuf::ProtobufMessage;
 pub(super) fn write(files: &Path, step: u64, table: &StepTable) -> Result<(String, usize)> {
     let text = json(table)?;
     // The client's file names end in a hash too, because a file that was uploaded under a name never changes.
-    let path = format!("media/table/{}_{step}_{:08x}.table.json", table.name.replace('/', "_"), IEEE.of(text.as_bytes()));
+    let path = format!("media/table/{}_{step}_{:08x}.table.json", table.name.replace('/', "_"), IEEE.checksum(text.as_bytes()));
     let place = files.join(&path);
     no_follow::write(&place, text.as_bytes())?;
     Ok((path, text.len()))

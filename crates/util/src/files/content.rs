@@ -21,7 +21,7 @@ const BUFFER: usize = 1 << 20;
 /// # Errors
 /// A file that cannot be read, or is not a plain file.
 pub fn checksum(files: &[impl AsRef<Path>]) -> Result<String> {
-    let (mut bytes, mut crc) = (0, IEEE.of(&[]));
+    let (mut bytes, mut crc) = (0, IEEE.checksum(&[]));
     for file in files {
         let (size, checksum) = file_checksum(file.as_ref())?;
         bytes += size;
@@ -34,14 +34,14 @@ pub fn checksum(files: &[impl AsRef<Path>]) -> Result<String> {
 fn file_checksum(path: &Path) -> Result<(u64, u32)> {
     let size = foreign::open(path)?.metadata().with_context(cannot_read(path))?.len();
     let pieces: Result<Vec<u32>> = (0..size.div_ceil(PIECE)).into_par_iter().map(|index| piece_checksum(path, index)).collect();
-    let crc = pieces?.into_iter().fold(IEEE.of(&size.to_le_bytes()), |crc, piece| IEEE.extend(crc, &piece.to_le_bytes()));
+    let crc = pieces?.into_iter().fold(IEEE.checksum(&size.to_le_bytes()), |crc, piece| IEEE.extend(crc, &piece.to_le_bytes()));
     Ok((size, crc))
 }
 
 fn piece_checksum(path: &Path, index: u64) -> Result<u32> {
     let mut file = foreign::open(path)?;
     file.seek(SeekFrom::Start(index * PIECE)).with_context(cannot_read(path))?;
-    let (mut piece, mut buffer, mut crc) = (file.take(PIECE), vec![0; BUFFER], IEEE.of(&[]));
+    let (mut piece, mut buffer, mut crc) = (file.take(PIECE), vec![0; BUFFER], IEEE.checksum(&[]));
     loop {
         match piece.read(&mut buffer).with_context(cannot_read(path))? {
             0 => return Ok(crc),

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::number::joined;
+use super::number::without_underscores;
 use super::object::{Fields, MAX_DIGITS, Object, may_be_set};
 
 /// Nesting limit of brackets, as in Python.
@@ -262,7 +262,7 @@ impl<'a> Reader<'a> {
         if text.contains(['.', 'e', 'E']) {
             return text.replace('_', "").parse().ok().map(Object::Float);
         }
-        let digits = joined(text)?;
+        let digits = without_underscores(text)?;
         let zero = digits.bytes().all(|byte| byte == b'0');
         let fits = digits.len() <= MAX_DIGITS && (zero || !digits.starts_with('0'));
         fits.then(|| Object::Int(if zero { "0".to_owned() } else { digits }))

@@ -14,7 +14,7 @@ pub fn int_of(text: &str) -> Option<String> {
         Some(rest) => (if text.starts_with('-') { "-" } else { "" }, rest),
         None => ("", text.as_str()),
     };
-    let digits = joined(digits)?;
+    let digits = without_underscores(digits)?;
     if digits.len() > MAX_DIGITS {
         return None;
     }
@@ -40,12 +40,12 @@ pub fn float_of(text: &str) -> Option<f64> {
 }
 
 /// Returns an integral float as digits; `None` if the float is not integral.
-pub fn whole(value: f64) -> Option<String> {
+pub fn integral_digits(value: f64) -> Option<String> {
     (value.is_finite() && value.fract() == 0.0).then(|| format!("{:.0}", value + 0.0))
 }
 
 /// Returns digits without the underscores between them; `None` if the text is empty or has other characters.
-pub fn joined(digits: &str) -> Option<String> {
+pub fn without_underscores(digits: &str) -> Option<String> {
     let well = digits.split('_').all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
     well.then(|| digits.replace('_', ""))
 }
@@ -93,7 +93,7 @@ mod tests {
             assert_eq!(float_of(text), python, "{text}");
         }
         assert!(float_of(" nan").unwrap().is_nan() && float_of("--1").is_none() && float_of("0x1").is_none());
-        assert_eq!(whole(1e23).as_deref(), Some("99999999999999991611392"));
-        assert_eq!(whole(-0.0).as_deref(), Some("0"));
+        assert_eq!(integral_digits(1e23).as_deref(), Some("99999999999999991611392"));
+        assert_eq!(integral_digits(-0.0).as_deref(), Some("0"));
     }
 }

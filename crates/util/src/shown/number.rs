@@ -30,7 +30,7 @@ pub fn four_digits(value: f64) -> String {
 }
 
 /// Formats a rate without decimals and with a comma between thousands, so that the format is the same on every line.
-pub fn whole(value: f64) -> String {
+pub fn with_commas(value: f64) -> String {
     if value.is_finite() && value.abs() < 1e15 { thousands(value.round() as i64) } else { short(value) }
 }
 
@@ -84,7 +84,7 @@ mod tests {
             assert_eq!(four_digits(value), text);
         }
         for (value, text) in [(8504.4, "8,504"), (850.6, "851"), (12_961.0, "12,961"), (f64::NAN, "nan")] {
-            assert_eq!(whole(value), text);
+            assert_eq!(with_commas(value), text);
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use burnish_util::python_json::loads;
-use burnish_util::python_number::{float_of, int_of, whole};
+use burnish_util::python_number::{float_of, int_of, integral_digits};
 use burnish_util::python_object::Object;
 use burnish_util::python_text::strip;
 
@@ -54,10 +54,10 @@ fn types(schema: &Value) -> Vec<&str> {
 
 fn typed(text: &str, types: &[&str]) -> Object {
     let read = |kind: &&str| match *kind {
-        "integer" => int_of(text).or_else(|| whole(float_of(text)?)).map(Object::Int),
+        "integer" => int_of(text).or_else(|| integral_digits(float_of(text)?)).map(Object::Int),
         "number" => {
             let number = float_of(text).filter(|number| number.is_finite())?;
-            let whole = whole(number).filter(|_| !text.contains('.'));
+            let whole = integral_digits(number).filter(|_| !text.contains('.'));
             Some(whole.map_or(Object::Float(number), Object::Int))
         }
         "boolean" => match strip(text).to_ascii_lowercase().as_str() {

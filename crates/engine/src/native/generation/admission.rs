@@ -130,14 +130,14 @@ impl GenerationState<'_> {
         }
         let PausedSequence { mut table, ids } = paused;
         let common = ids.iter().zip(turn.ids.iter()).take_while(|(old, new)| old == new).count();
-        let kept = common.min(turn.ids.len() - 1);
-        if kept < ids.len() {
+        let cached = common.min(turn.ids.len() - 1);
+        if cached < ids.len() {
             // Other sequences may share the blocks that are written from here on.
             self.reserve(1);
-            let own = self.cache.fork(&table, kept, 1).pop().unwrap_or_default();
-            self.cache.release(std::mem::replace(&mut table, own));
+            let copy = self.cache.fork(&table, cached, 1).pop().unwrap_or_default();
+            self.cache.release(std::mem::replace(&mut table, copy));
         }
         let max = turn.sampling.max_tokens.min(room);
-        self.running.push(Running::new(sequence, turn, table, kept, max));
+        self.running.push(Running::new(sequence, turn, table, cached, max));
     }
 }

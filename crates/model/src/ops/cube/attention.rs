@@ -8,7 +8,7 @@ use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::blocks;
-use super::launch::{buffer, cube_of, dense, elem, empty, empty_like, grid, is_left_to_burn, units_of};
+use super::launch::{buffer, cube_of, dense, elem, empty, empty_like, grid, is_left_to_burn, row_of_cube, units_of};
 use super::rows::Rows;
 use super::sum::{max_of_units, sum_of_units};
 use crate::ops::attention::AttentionKernels;
@@ -41,14 +41,14 @@ struct ScoreRows {
 /// Returns the keys that a row sees, as first and one past the last, counted from the first key's position. Both are 0 for a
 /// row of padding. If this position is not 0, the window of every row begins at or after it.
 #[cube]
-fn visible_keys<I: Int>(positions: &[I], row: usize, of: ScoreRows) -> (usize, usize) {
-    let position = i32::cast_from(positions[row / of.rows_per_segment * of.queries + row % of.queries]);
+fn visible_keys<I: Int>(positions: &[I], row: usize, scores: ScoreRows) -> (usize, usize) {
+    let position = i32::cast_from(positions[row / scores.rows_per_segment * scores.queries + row % scores.queries]);
     let mut first = 0usize;
     let mut end = 0usize;
     if position >= 0 {
-        end = usize::cast_from(position) + 1 - of.first_key;
-        if end > of.window {
-            first = end - of.window;
+        end = usize::cast_from(position) + 1 - scores.first_key;
+        if end > scores.window {
+            first = end - scores.window;
         }
     }
     (first, end)
@@ -56,10 +56,10 @@ fn visible_keys<I: Int>(positions: &[I], row: usize, of: ScoreRows) -> (usize, u
 
 /// The score of a product q·k.
 #[cube]
-fn score<P: Float>(product: P, of: ScoreRows) -> f32 {
-    let mut score = f32::cast_from(product) * of.scale;
-    if comptime!(of.capped) {
-        score = of.cap * f32::tanh(score / of.cap);
+fn score<P: Float>(product: P, scores: ScoreRows) -> f32 {
+    let mut score = f32::cast_from(product) * scores.scale;
+    if comptime!(scores.capped) {
+        score = scores.cap * f32::tanh(score / scores.cap);
     }
     score
 }
@@ -70,20 +70,17 @@ fn softmax<P: Float, I: Int>(
     positions: &[I],
     p: &mut [P],
     lse: &mut [f32],
-    of: ScoreRows,
+    scores: ScoreRows,
     #[comptime] units: usize,
     #[define(P, I)] _dtypes: [ElemType; 2],
 ) {
-    let row = CUBE_POS;
-    if row >= of.rows {
-        terminate!();
-    }
+    let row = row_of_cube(scores.rows);
     let mut scratch = Shared::<[f32]>::new_slice(units);
-    let start = row * of.keys;
-    let (first, end) = visible_keys::<I>(positions, row, of);
+    let start = row * scores.keys;
+    let (first, end) = visible_keys::<I>(positions, row, scores);
     let mut max = f32::new(LOWEST);
     for i in range_stepped(first + UNIT_POS as usize, end, units) {
-        let x = score::<P>(products[row * of.stride + i], of);
+        let x = score::<P>(products[row * scores.stride + i], scores);
         if x > max {
             max = x;
         }
@@ -91,13 +88,13 @@ fn softmax<P: Float, I: Int>(
     let max = max_of_units(max, &mut scratch, units);
     let mut sum = 0f32;
     for i in range_stepped(first + UNIT_POS as usize, end, units) {
-        sum += f32::exp(score::<P>(products[row * of.stride + i], of) - max);
+        sum += f32::exp(score::<P>(products[row * scores.stride + i], scores) - max);
     }
     let sum = sum_of_units(sum, &mut scratch, units);
-    for i in range_stepped(UNIT_POS as usize, of.keys, units) {
+    for i in range_stepped(UNIT_POS as usize, scores.keys, units) {
         let mut value = 0f32;
         if i >= first && i < end {
-            value = f32::exp(score::<P>(products[row * of.stride + i], of) - max) / sum;
+            value = f32::exp(score::<P>(products[row * scores.stride + i], scores) - max) / sum;
         }
         p[start + i] = P::cast_from(value);
     }
@@ -121,25 +118,22 @@ fn softmax_backward<P: Float, I: Int>(
     p: &mut [P],
     ds: &mut [P],
     dp_stride: usize,
-    of: ScoreRows,
+    scores: ScoreRows,
     #[comptime] units: usize,
     #[define(P, I)] _dtypes: [ElemType; 2],
 ) {
-    let row = CUBE_POS;
-    if row >= of.rows {
-        terminate!();
-    }
-    let start = row * of.keys;
-    let (first, end) = visible_keys::<I>(positions, row, of);
-    for i in range_stepped(UNIT_POS as usize, of.keys, units) {
+    let row = row_of_cube(scores.rows);
+    let start = row * scores.keys;
+    let (first, end) = visible_keys::<I>(positions, row, scores);
+    for i in range_stepped(UNIT_POS as usize, scores.keys, units) {
         let mut weight = 0f32;
         let mut d = 0f32;
         if i >= first && i < end {
-            let x = score::<P>(products[row * of.stride + i], of);
+            let x = score::<P>(products[row * scores.stride + i], scores);
             weight = f32::exp(x - lse[row]);
-            d = weight * (f32::cast_from(dp[row * dp_stride + i]) - delta[row]) * of.scale;
-            if comptime!(of.capped) {
-                d *= 1f32 - x / of.cap * (x / of.cap);
+            d = weight * (f32::cast_from(dp[row * dp_stride + i]) - delta[row]) * scores.scale;
+            if comptime!(scores.capped) {
+                d *= 1f32 - x / scores.cap * (x / scores.cap);
             }
         }
         p[start + i] = P::cast_from(weight);

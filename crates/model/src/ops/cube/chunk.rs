@@ -32,9 +32,9 @@ pub(crate) struct LogitRows {
 
 /// The logit of a product.
 #[cube]
-pub(crate) fn logit<F: Float>(x: F, of: LogitRows) -> f32 {
+pub(crate) fn logit<F: Float>(x: F, logits: LogitRows) -> f32 {
     let x = f32::cast_from(x);
-    if comptime!(of.capped) { tanh(x / of.cap) * (of.cap / of.temperature) } else { x }
+    if comptime!(logits.capped) { tanh(x / logits.cap) * (logits.cap / logits.temperature) } else { x }
 }
 
 /// The values from which the gradient of a row is computed: m and log Σ e^(x − m), the gradients of the target's log-probability
@@ -75,9 +75,9 @@ pub(crate) fn gradient(logit: f32, is_target: bool, given: GradientInputs) -> f3
 
 /// The gradient of a product, from the gradient of its logit.
 #[cube]
-pub(crate) fn through_cap(d: f32, logit: f32, of: LogitRows) -> f32 {
-    let tanh = logit * (of.temperature / of.cap);
-    if comptime!(of.capped) { d * ((1f32 - tanh * tanh) / of.temperature) } else { d }
+pub(crate) fn through_cap(d: f32, logit: f32, logits: LogitRows) -> f32 {
+    let tanh = logit * (logits.temperature / logits.cap);
+    if comptime!(logits.capped) { d * ((1f32 - tanh * tanh) / logits.temperature) } else { d }
 }
 
 /// The targets of all tokens, which all chunks share.
@@ -125,7 +125,7 @@ impl Chunk {
     }
 
     /// Returns the chunk with products that may be overwritten.
-    pub(crate) fn own(self) -> Self {
-        Self { rows: self.rows.own(), ..self }
+    pub(crate) fn writable(self) -> Self {
+        Self { rows: self.rows.writable(), ..self }
     }
 }

@@ -7,7 +7,7 @@ use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 
-use super::launch::{UNITS, buffer, cube_dim, elem, empty, grid};
+use super::launch::{UNITS, buffer, cube_dim, elem, empty, grid, row_of_cube};
 use super::rows::Rows;
 use super::sample::SAMPLE_RESULTS;
 use crate::ops::block_tables::BLOCK;
@@ -49,10 +49,7 @@ fn prologue_rows<E: Float, P: Float, A: Float>(
     #[comptime] units: usize,
     #[define(E, P, A)] _dtypes: [ElemType; 3],
 ) {
-    let row = CUBE_POS;
-    if row >= rows {
-        terminate!();
-    }
+    let row = row_of_cube(rows);
     let unit = UNIT_POS as usize;
     let at = row * STEP_INPUTS;
     let position = inputs[at + 1] as usize;

@@ -13,7 +13,7 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::chunk::{Chunk, LogitRows, ROW_STATS, Targets, gradient, gradient_inputs_at, logit, through_cap};
 use super::head_top_k::{Pull, Pulls};
-use super::launch::{buffer, cube_of, elem, grid, units_of};
+use super::launch::{buffer, cube_of, elem, grid, row_of_cube, units_of};
 use super::sum::{max_of_units, sum_of_units};
 
 /// Placeholder for "no logit".
@@ -54,28 +54,25 @@ fn row_stats<F: Float>(
     stats: &mut [f32],
     first: usize,
     place: usize,
-    of: LogitRows,
+    logits: LogitRows,
     #[comptime] units: usize,
     #[define(F)] _dtype: ElemType,
 ) {
-    let row = CUBE_POS;
-    if row >= of.rows {
-        terminate!();
-    }
+    let row = row_of_cube(logits.rows);
     let mut scratch = Shared::<[f32]>::new_slice(units);
-    let (start, end) = (row * of.stride, row * of.stride + of.v);
+    let (start, end) = (row * logits.stride, row * logits.stride + logits.v);
     let mut part = RunningSums { max: LOWEST, sum: 0f32, weighted: 0f32, squares: 0f32 };
     let mut i = start + UNIT_POS as usize;
     while i + 3 * units < end {
-        let a = logit::<F>(x[i], of);
-        let b = logit::<F>(x[i + units], of);
-        let c = logit::<F>(x[i + 2 * units], of);
-        let d = logit::<F>(x[i + 3 * units], of);
+        let a = logit::<F>(x[i], logits);
+        let b = logit::<F>(x[i + units], logits);
+        let c = logit::<F>(x[i + 2 * units], logits);
+        let d = logit::<F>(x[i + 3 * units], logits);
         add_logits(&mut part, a, b, c, d);
         i += 4 * units;
     }
     while i < end {
-        let a = logit::<F>(x[i], of);
+        let a = logit::<F>(x[i], logits);
         add_logits(&mut part, a, LOWEST, LOWEST, LOWEST);
         i += units;
     }
@@ -86,7 +83,7 @@ fn row_stats<F: Float>(
     let weighted = sum_of_units(scale * (part.weighted + z * part.sum), &mut scratch, units);
     let squares = sum_of_units(scale * scale * part.squares, &mut scratch, units);
     if UNIT_POS == 0 {
-        let target = logit::<F>(x[start + targets[first + row] as usize], of);
+        let target = logit::<F>(x[start + targets[first + row] as usize], logits);
         let rest = sum.ln();
         let at = (place + row) * ROW_STATS;
         stats[at] = max;
@@ -105,21 +102,18 @@ fn row_gradients<F: Float>(
     gradients: &[f32],
     first: usize,
     place: usize,
-    of: LogitRows,
+    logits: LogitRows,
     #[comptime] units: usize,
     #[define(F)] _dtype: ElemType,
 ) {
-    let row = CUBE_POS;
-    if row >= of.rows {
-        terminate!();
-    }
-    let (start, target) = (row * of.stride, targets[first + row] as usize);
+    let row = row_of_cube(logits.rows);
+    let (start, target) = (row * logits.stride, targets[first + row] as usize);
     let gradients = gradient_inputs_at(gradients, place + row);
     let mut i = UNIT_POS as usize;
-    while i < of.v {
-        let logit = logit::<F>(x[start + i], of);
+    while i < logits.v {
+        let logit = logit::<F>(x[start + i], logits);
         let d = gradient(logit, i == target, gradients);
-        x[start + i] = F::cast_from(through_cap(d, logit, of));
+        x[start + i] = F::cast_from(through_cap(d, logit, logits));
         i += units;
     }
 }
@@ -146,7 +140,7 @@ impl Chunk {
     /// Turns the products into their gradients [rows, v], in their dtype and in place. `gradients` has the first row's values at the
     /// position of token `place`; `pulls` are for these rows.
     pub(crate) fn gradients(self, targets: &Targets, gradients: &CubeTensor, place: usize, pulls: &[Pull]) -> Tensor<2> {
-        let chunk = self.own();
+        let chunk = self.writable();
         let pulls = Pulls::find(&chunk, targets, gradients, place, pulls);
         let x = &chunk.rows;
         row_gradients::launch(

@@ -9,7 +9,7 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::chunk::{Chunk, LogitRows, ROW_STATS, Targets, gradient_inputs_at, logit, through_cap};
 use super::exact::{exp, exp_m1, ln_1p};
-use super::launch::{buffer, cube_of, elem, grid, units_of};
+use super::launch::{buffer, cube_of, elem, grid, row_of_cube, units_of};
 use super::sum::sum_of_units;
 
 /// The number of values that [`Chunk::divergence`] computes for each row, in order: the divergence D, and for Jensen-Shannon KL(p
@@ -98,27 +98,24 @@ fn row_divergence<X: Float, Y: Float>(
     p: usize,
     q: usize,
     to: usize,
-    of: LogitRows,
-    of_y: LogitRows,
+    logits: LogitRows,
+    logits_y: LogitRows,
     beta: f32,
     #[comptime] kind: DivergenceKind,
     #[comptime] units: usize,
     #[define(X, Y)] _dtypes: [ElemType; 2],
 ) {
-    let row = CUBE_POS;
-    if row >= of.rows {
-        terminate!();
-    }
+    let row = row_of_cube(logits.rows);
     let mut scratch = Shared::<[f32]>::new_slice(units);
     let (of_p, of_q) = ((p + row) * ROW_STATS, (q + row) * ROW_STATS);
     let (p_max, p_rest) = (stats[of_p], stats[of_p + 1]);
     let (q_max, q_rest) = (stats[of_q], stats[of_q + 1]);
-    let (start, y_start) = (row * of.stride, row * of_y.stride);
+    let (start, y_start) = (row * logits.stride, row * logits_y.stride);
     let mut sum = PairTerms { divergence: 0f32, of_p: 0f32 };
     let mut i = UNIT_POS as usize;
-    while i < of.v {
-        let log_p = (logit::<X>(x[start + i], of) - p_max) - p_rest;
-        let log_q = (logit::<Y>(y[y_start + i], of_y) - q_max) - q_rest;
+    while i < logits.v {
+        let log_p = (logit::<X>(x[start + i], logits) - p_max) - p_rest;
+        let log_q = (logit::<Y>(y[y_start + i], logits_y) - q_max) - q_rest;
         let part = pair_terms(log_p, log_q, beta, kind);
         sum.divergence += part.divergence;
         sum.of_p += part.of_p;
@@ -143,32 +140,29 @@ fn row_compared_gradients<X: Float, Y: Float>(
     other: &[f32],
     first: usize,
     place: usize,
-    of: LogitRows,
-    of_y: LogitRows,
+    logits: LogitRows,
+    logits_y: LogitRows,
     beta: f32,
     #[comptime] kind: DivergenceKind,
     #[comptime] units: usize,
     #[define(X, Y)] _dtypes: [ElemType; 2],
 ) {
-    let row = CUBE_POS;
-    if row >= of.rows {
-        terminate!();
-    }
-    let (start, y_start, target) = (row * of.stride, row * of_y.stride, targets[first + row] as usize);
+    let row = row_of_cube(logits.rows);
+    let (start, y_start, target) = (row * logits.stride, row * logits_y.stride, targets[first + row] as usize);
     let gradients = gradient_inputs_at(gradients, place + row);
     let at = (place + row) * REFERENCE_INPUTS;
     let (q_max, q_rest, of_divergence, known) = (other[at], other[at + 1], other[at + 2], other[at + 3]);
     let mut i = UNIT_POS as usize;
-    while i < of.v {
-        let logit_p = logit::<X>(x[start + i], of);
+    while i < logits.v {
+        let logit_p = logit::<X>(x[start + i], logits);
         let log_p = (logit_p - gradients.max) - gradients.rest;
-        let log_q = (logit::<Y>(y[y_start + i], of_y) - q_max) - q_rest;
+        let log_q = (logit::<Y>(y[y_start + i], logits_y) - q_max) - q_rest;
         let mut d = of_divergence * slope(log_p, log_q, known, beta, kind)
             - exp(log_p) * (gradients.of_entropy * log_p + gradients.constant);
         if i == target {
             d += gradients.of_log_prob;
         }
-        x[start + i] = X::cast_from(through_cap(d, logit_p, of));
+        x[start + i] = X::cast_from(through_cap(d, logit_p, logits));
         i += units;
     }
 }
@@ -180,26 +174,23 @@ fn row_depth<X: Float>(
     stats: &mut [f32],
     place: usize,
     to: usize,
-    of: LogitRows,
+    logits: LogitRows,
     #[comptime] units: usize,
     #[define(X)] _dtype: ElemType,
 ) {
-    let row = CUBE_POS;
-    if row >= of.rows {
-        terminate!();
-    }
+    let row = row_of_cube(logits.rows);
     let mut scratch = Shared::<[f32]>::new_slice(units);
     let max = stats[(place + row) * ROW_STATS];
-    let start = row * of.stride;
+    let start = row * logits.stride;
     let mut sum = 0f32;
     let mut i = UNIT_POS as usize;
-    while i < of.v {
-        sum += max - logit::<X>(x[start + i], of);
+    while i < logits.v {
+        sum += max - logit::<X>(x[start + i], logits);
         i += units;
     }
     let sum = sum_of_units(sum, &mut scratch, units);
     if UNIT_POS == 0 {
-        stats[to + row] = sum / f32::cast_from(of.v);
+        stats[to + row] = sum / f32::cast_from(logits.v);
     }
 }
 
@@ -242,7 +233,7 @@ impl Chunk {
         [gradients, reference]: [&CubeTensor; 2],
         place: usize,
     ) -> Tensor<2> {
-        let chunk = self.own();
+        let chunk = self.writable();
         let (x, y) = (&chunk.rows, &other.rows);
         row_compared_gradients::launch(
             &x.tensor.client,

@@ -9,7 +9,7 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::choose::{LogitRow, Weight, above, find, key, largest, logit as product_of, search};
 use super::chunk::{Chunk, LogitRows, Targets, gradient, gradient_inputs_at, logit, through_cap};
-use super::launch::{buffer, cube_dim, cube_of, elem, empty, grid, grid_of_units, units_of};
+use super::launch::{buffer, cube_dim, cube_of, elem, empty, grid, grid_of_units, row_of_cube, units_of};
 use super::rows::{Rows, upload};
 use super::split::Split;
 use super::sum::sum_before;
@@ -19,12 +19,13 @@ use super::sum::sum_before;
 fn full_row<X: Float>(
     x: &[X],
     number: usize,
-    of: LogitRows,
+    logits: LogitRows,
     zero: u32,
     scratch: &mut [f32],
     #[comptime] units: usize,
 ) -> LogitRow {
-    let mut row = LogitRow { start: number * of.stride, v: of.v, max: 0f32, scale: 1f32, floor: 0u32, last: of.v, zero };
+    let mut row =
+        LogitRow { start: number * logits.stride, v: logits.v, max: 0f32, scale: 1f32, floor: 0u32, last: logits.v, zero };
     row.max = largest::<X>(x, row, scratch, units);
     row
 }
@@ -36,39 +37,36 @@ fn row_largest<X: Float>(
     stats: &mut [f32],
     to: usize,
     k: usize,
-    of: LogitRows,
+    logits: LogitRows,
     zero: u32,
     #[comptime] units: usize,
     #[define(X)] _dtype: ElemType,
 ) {
-    let number = CUBE_POS;
-    if number >= of.rows {
-        terminate!();
-    }
+    let number = row_of_cube(logits.rows);
     let mut scratch = Shared::<[f32]>::new_slice(units);
-    let mut row = full_row::<X>(x, number, of, zero, &mut scratch, units);
+    let mut row = full_row::<X>(x, number, logits, zero, &mut scratch, units);
     row.floor = search::<X>(x, row, f32::cast_from(k), &mut scratch, Weight::One, units);
     let ties = f32::cast_from(k) - above::<X>(x, row, &mut scratch, Weight::One, units);
     row.last = find::<X>(x, row, Split { high: ties - 1f32, low: 0f32 }, &mut scratch, Weight::Tie, units);
-    let mut own = 0f32;
+    let mut entries = 0f32;
     let mut i = UNIT_POS as usize;
-    while i < of.v {
+    while i < logits.v {
         let key = key(f32::cast_from(x[row.start + i]));
         if key > row.floor || (key == row.floor && i <= row.last) {
-            own += 1f32;
+            entries += 1f32;
         }
         i += units;
     }
     // This unit writes after all entries of earlier units.
-    let mut next = sum_before(own, &mut scratch) as usize;
+    let mut next = sum_before(entries, &mut scratch) as usize;
     i = UNIT_POS as usize;
-    while i < of.v {
+    while i < logits.v {
         let key = key(f32::cast_from(x[row.start + i]));
         // NaN ranks above all, so there may be more than k.
         if (key > row.floor || (key == row.floor && i <= row.last)) && next < k {
             let at = to + (number * k + next) * 2;
             stats[at] = f32::cast_from(i);
-            stats[at + 1] = logit::<X>(x[row.start + i], of);
+            stats[at + 1] = logit::<X>(x[row.start + i], logits);
             next += 1;
         }
         i += units;
@@ -84,27 +82,24 @@ fn row_at_ids<X: Float>(
     first: usize,
     to: usize,
     k: usize,
-    of: LogitRows,
+    logits: LogitRows,
     zero: u32,
     #[comptime] units: usize,
     #[define(X)] _dtype: ElemType,
 ) {
-    let number = CUBE_POS;
-    if number >= of.rows {
-        terminate!();
-    }
+    let number = row_of_cube(logits.rows);
     let mut scratch = Shared::<[f32]>::new_slice(units);
-    let row = full_row::<X>(x, number, of, zero, &mut scratch, units);
+    let row = full_row::<X>(x, number, logits, zero, &mut scratch, units);
     let min = search::<X>(x, row, f32::cast_from(k), &mut scratch, Weight::One, units);
     let at = to + number * (k + 1);
     let mut i = UNIT_POS as usize;
     while i < k {
         let id = ids[(first + number) * k + i] as usize;
-        stats[at + i] = logit::<X>(x[row.start + id], of);
+        stats[at + i] = logit::<X>(x[row.start + id], logits);
         i += units;
     }
     if UNIT_POS == 0 {
-        stats[at + k] = logit::<X>(X::cast_from(product_of(min)), of);
+        stats[at + k] = logit::<X>(X::cast_from(product_of(min)), logits);
     }
 }
 
@@ -120,16 +115,16 @@ fn find_pulled<X: Float>(
     first: usize,
     place: usize,
     count: usize,
-    of: LogitRows,
+    logits: LogitRows,
     #[define(X)] _dtype: ElemType,
 ) {
     if ABSOLUTE_POS >= count {
         terminate!();
     }
     let (row, id) = (places[2 * ABSOLUTE_POS] as usize, places[2 * ABSOLUTE_POS + 1]);
-    let logit = logit::<X>(x[row * of.stride + id as usize], of);
+    let logit = logit::<X>(x[row * logits.stride + id as usize], logits);
     let d = gradient(logit, id == targets[first + row], gradient_inputs_at(gradients, place + row)) - amounts[ABSOLUTE_POS];
-    pulled[ABSOLUTE_POS] = through_cap(d, logit, of);
+    pulled[ABSOLUTE_POS] = through_cap(d, logit, logits);
 }
 
 #[cube(launch)]

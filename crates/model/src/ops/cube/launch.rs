@@ -2,6 +2,7 @@
 
 use burn::backend::{Cube, TensorMetadata};
 use burn::tensor::{DType, Shape, Tensor};
+use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::ir::ElemType;
 use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::kernel::into_contiguous;
@@ -77,6 +78,16 @@ pub(crate) fn grid(count: usize) -> CubeCount {
     const WIDE: usize = 32 * 1024;
     let wide = count.clamp(1, WIDE);
     CubeCount::Static(wide as u32, count.div_ceil(wide).max(1) as u32, 1)
+}
+
+/// Returns the row of this cube in a kernel with one cube per row; ends the cubes past the last row.
+#[cube]
+pub(crate) fn row_of_cube(rows: usize) -> usize {
+    let row = CUBE_POS;
+    if row >= rows {
+        terminate!();
+    }
+    row
 }
 
 /// Returns the grid of a kernel with one unit for each of `count` elements.

@@ -8,7 +8,7 @@ use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::columns::{PART_ROWS, sum_of_rows};
-use super::launch::{buffer, cube_dim, cube_of, dense, elem, empty, empty_like, grid, grid_of_units, units_of};
+use super::launch::{buffer, cube_dim, cube_of, dense, elem, empty, empty_like, grid, grid_of_units, row_of_cube, units_of};
 use super::rows::Rows;
 use super::sum::sum_of_units;
 use crate::ops::norm::NormKernels;
@@ -82,10 +82,7 @@ fn forward<X: Float, W: Float, Y: Float>(
     #[comptime] units: usize,
     #[define(X, W, Y)] _dtypes: [ElemType; 3],
 ) {
-    let row = CUBE_POS;
-    if row >= rows {
-        terminate!();
-    }
+    let row = row_of_cube(rows);
     let mut scratch = Shared::<[f32]>::new_slice(units);
     let start = row * d;
     normalise::<X, W, Y>(x, w, b, y, start, start, d, eps, offset, &mut scratch, centred, units);
@@ -109,10 +106,7 @@ fn forward_of_sum<X: Float, O: Float, W: Float, Y: Float>(
     #[comptime] units: usize,
     #[define(X, O, W, Y)] _dtypes: [ElemType; 4],
 ) {
-    let row = CUBE_POS;
-    if row >= rows {
-        terminate!();
-    }
+    let row = row_of_cube(rows);
     let mut scratch = Shared::<[f32]>::new_slice(units);
     let start = row * d;
     // Each unit reads back only elements that it has written itself.
@@ -139,10 +133,7 @@ fn backward<X: Float, W: Float>(
     #[comptime] units: usize,
     #[define(X, W)] _dtypes: [ElemType; 2],
 ) {
-    let row = CUBE_POS;
-    if row >= rows {
-        terminate!();
-    }
+    let row = row_of_cube(rows);
     let mut scratch = Shared::<[f32]>::new_slice(units);
     let start = row * d;
     let (mean, r) = moments::<X>(x, start, d, eps, &mut scratch, centred, units);

@@ -47,7 +47,7 @@ impl Rows {
     }
 
     /// Returns a matrix that may be overwritten: this matrix, or a copy if its buffer is shared.
-    pub(crate) fn own(self) -> Self {
+    pub(crate) fn writable(self) -> Self {
         if self.tensor.can_mut() { self } else { Self::new(self.tensor.copy()) }
     }
 

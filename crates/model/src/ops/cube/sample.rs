@@ -12,7 +12,7 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::super::flex::to_host;
 use super::choose::{LOWEST, LogitRow, Weight, above, find, key, largest, likely, logit, lowest, search, weigh};
-use super::launch::{buffer, cube_of, elem, empty, grid};
+use super::launch::{buffer, cube_of, elem, empty, grid, row_of_cube};
 use super::rows::{Rows, upload};
 use super::split::{Split, product};
 use super::sum::max_of_units;
@@ -123,10 +123,7 @@ fn draw_rows<F: Float>(
     #[comptime] units: usize,
     #[define(F)] _dtype: ElemType,
 ) {
-    let number = CUBE_POS;
-    if number >= rows {
-        terminate!();
-    }
+    let number = row_of_cube(rows);
     let mut scratch = Shared::<[f32]>::new_slice(units);
     let at = number * SETTINGS;
     let (scale, is_greedy) = (options[at], options[at + 1] > 0f32);
@@ -254,7 +251,7 @@ pub(crate) fn draw_to(logits: Tensor<2>, settings: &CubeTensor, drawn: &CubeTens
 }
 
 fn rows_of(logits: Tensor<2>) -> Option<Rows> {
-    Some(Rows::from_tensor(logits).filter(|x| x.width < MAX_VOCABULARY)?.own())
+    Some(Rows::from_tensor(logits).filter(|x| x.width < MAX_VOCABULARY)?.writable())
 }
 
 fn launch(x: &Rows, settings: &CubeTensor, changes: Option<&CubeTensor>, drawn: &CubeTensor) {

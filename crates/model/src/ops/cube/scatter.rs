@@ -75,7 +75,7 @@ fn add_lists<S: Float, R: Float>(
 /// # Panics
 /// If the caches or the rows differ in width or dtype.
 pub(crate) fn assign_rows<const N: usize>(caches: [Rows; N], places: CubeTensor, rows: [Rows; N]) -> [CubeTensor; N] {
-    let (caches, places) = (caches.map(Rows::own), dense(places));
+    let (caches, places) = (caches.map(Rows::writable), dense(places));
     let (width, count) = (rows[0].width, rows[0].rows);
     let alike = |all: &[Rows; N]| all.iter().all(|t| t.width == width && t.tensor.dtype == all[0].tensor.dtype);
     assert!(alike(&caches) && alike(&rows) && rows.iter().all(|t| t.rows == count) && places.meta.num_elements() == count);
@@ -105,7 +105,7 @@ pub(crate) fn assign_rows<const N: usize>(caches: [Rows; N], places: CubeTensor,
 /// If a place is outside `sum`, or the numbers of rows and places differ.
 pub(crate) fn add_rows(sum: Rows, places: &[usize], rows: Rows) -> CubeTensor {
     assert!(rows.rows == places.len() && rows.width == sum.width && places.iter().all(|place| *place < sum.rows));
-    let sum = sum.own();
+    let sum = sum.writable();
     let Plan { short, pieces, joined } = Plan::new(places);
     add(&sum, &rows, &short, true);
     if !joined.targets.is_empty() {

@@ -16,7 +16,7 @@ use super::types::{TokenGrads, TokenStats};
 const MAX_LOGITS: usize = 16 * 1024 * 1024;
 
 /// The number of tokens whose logits are kept at a time.
-pub fn kept(tokens: usize, vocabulary: usize) -> usize {
+pub fn tokens_at_once(tokens: usize, vocabulary: usize) -> usize {
     (MAX_LOGITS / vocabulary).clamp(1, tokens.max(1))
 }
 
@@ -30,22 +30,22 @@ pub(super) fn flex_fused_backward(
     mut loss: impl FnMut(Range<usize>, &TokenStats) -> TokenGrads,
 ) -> Tensor<2> {
     let (n, v) = (targets.len(), policy.v);
-    let max = kept(n, v);
-    let mut kept = uninit(max * v);
+    let max = tokens_at_once(n, v);
+    let mut buffer = uninit(max * v);
     let mut gradients = FlexGradients::new(policy, n, dw);
     for tokens in cut(n, max) {
         let (c, targets) = (tokens.len(), &targets[tokens.clone()]);
         let (_, width) = tile(c, v);
         let mut sums = vec![RunningSums::default(); c];
         for columns in cut(v, width) {
-            let logits = policy.logits(&tokens, &columns, &mut kept[columns.start * c..columns.end * c]);
+            let logits = policy.logits(&tokens, &columns, &mut buffer[columns.start * c..columns.end * c]);
             each_row(logits, columns.len(), &mut sums, |i, x, sum| sum.add_tile(x, columns.start, targets[i]));
         }
         let stats = plain_stats(&sums);
         let grads = loss(tokens.clone(), &stats.tokens);
         for columns in cut(v, width) {
             // SAFETY: the loop above has written the logits of all columns.
-            let d = unsafe { written_slice(&mut kept[columns.start * c..columns.end * c]) };
+            let d = unsafe { written_slice(&mut buffer[columns.start * c..columns.end * c]) };
             each_row(d, columns.len(), &mut sums, |i, x, _| {
                 plain_row(policy.softcap, x, columns.start, targets[i], (i, &stats, &grads));
             });

@@ -120,8 +120,8 @@ impl<'a> GpuHead<'a> {
             let (chunk, first) = (self.chunk(&tokens), tokens.start);
             let d = match (self.compared, &of_other) {
                 (Some(Compared::Head(head, divergence)), Some(other)) => {
-                    let given = [&numbers, other];
-                    chunk.compared_gradients(&chunk_of(head, &tokens), kind(divergence), &self.targets, given, first)
+                    let inputs = [&numbers, other];
+                    chunk.compared_gradients(&chunk_of(head, &tokens), kind(divergence), &self.targets, inputs, first)
                 }
                 (Some(Compared::TopK { teacher, .. }), _) => {
                     chunk.gradients(&self.targets, &numbers, first, &pulls(teacher, &tokens, stats, g))
@@ -144,8 +144,8 @@ impl<'a> GpuHead<'a> {
             chunk.stats(&self.targets, &found, 0);
             let stats = read(&to_host(Tensor::<1>::from_primitive::<Cube>(found)));
             let grads = loss(tokens.clone(), &stats.tokens);
-            let given = self.targets.upload_floats(&gradient_inputs(&stats, &grads, None, self.policy.w.dims()[0]));
-            through(self.policy, &tokens, chunk.gradients(&self.targets, &given, 0, &[]), dw.as_deref_mut())
+            let inputs = self.targets.upload_floats(&gradient_inputs(&stats, &grads, None, self.policy.w.dims()[0]));
+            through(self.policy, &tokens, chunk.gradients(&self.targets, &inputs, 0, &[]), dw.as_deref_mut())
         };
         Tensor::cat(cut(self.tokens, GPU_CHUNK).map(through).collect(), 0)
     }
