@@ -100,13 +100,13 @@ enum Format {
 }
 
 impl KindArgs {
-    fn of(&self, request: &Request) -> Result<&'static ConfigKind, ConfigError> {
+    fn kind_or_inferred(&self, request: &Request) -> Result<&'static ConfigKind, ConfigError> {
         self.kind.as_deref().and_then(named).map_or_else(|| infer(request), Ok)
     }
 
     /// Returns the resolved configuration after all checks of a run.
     fn load(&self, request: &Request) -> Result<Tree, ConfigError> {
-        let known = self.of(request)?;
+        let known = self.kind_or_inferred(request)?;
         let Loaded { tree, ignored, renamed, first_run, .. } = known.load(request, &choices(known.kind))?;
         warn_of_keys(&renamed, &ignored);
         note_first_run(first_run.as_deref());
@@ -115,7 +115,7 @@ impl KindArgs {
 
     /// Returns the resolved configuration without the checks of a run.
     fn resolve(&self, request: &Request) -> Result<Tree, ConfigError> {
-        let ResolvedConfig { tree, ignored, renamed, problems, .. } = resolve(self.of(request)?.kind, request)?;
+        let ResolvedConfig { tree, ignored, renamed, problems, .. } = resolve(self.kind_or_inferred(request)?.kind, request)?;
         if !problems.is_empty() {
             return Err(ConfigError { problems });
         }
@@ -136,7 +136,7 @@ pub(super) fn run(command: ConfigCommand) -> Result<(), CliError> {
 /// Explains a key. A text that is not a key is a word, whose keys are listed.
 fn explanation(args: &ExplainArgs) -> Result<(), CliError> {
     let request = args.config.request();
-    let known = args.kind.of(&request)?;
+    let known = args.kind.kind_or_inferred(&request)?;
     let choices = choices(known.kind);
     let explained = match explain(known, &request, &choices, &args.key) {
         Err(error) => return if is_word(&args.key) { list_matching(known, args, &choices, error) } else { Err(error.into()) },

@@ -34,7 +34,7 @@ const FIRST_RUNS: &[FirstRun] = &[
 ];
 
 impl FirstRun {
-    fn of(kind: Kind) -> Option<&'static Self> {
+    fn for_kind(kind: Kind) -> Option<&'static Self> {
         FIRST_RUNS.iter().find(|known| known.kind == kind)
     }
 
@@ -63,7 +63,7 @@ fn is_nothing(value: &Value) -> bool {
 /// # Errors
 /// If there is nothing to compose.
 pub(crate) fn recipe(kind: Kind, request: &Request, defaults: &Node) -> Result<Option<Inserted>, ConfigError> {
-    let Some(first) = FirstRun::of(kind) else { return Ok(None) };
+    let Some(first) = FirstRun::for_kind(kind) else { return Ok(None) };
     let given = compose(request, kind.default_file(), &LIBRARY, &VerlAdapter::new(kind, defaults))?;
     let source = LIBRARY.recipe(first.recipe).filter(|_| !first.is_named(&given.root));
     Ok(source.map(|(_, source)| Inserted { above: kind.default_file(), source }))
@@ -71,7 +71,7 @@ pub(crate) fn recipe(kind: Kind, request: &Request, defaults: &Node) -> Result<O
 
 /// Returns the line that names the recipe of the run.
 pub(crate) fn note(kind: Kind) -> Option<String> {
-    let first = FirstRun::of(kind)?;
+    let first = FirstRun::for_kind(kind)?;
     let [model, rows] = first.required();
     let recipe = first.recipe;
     Some(format!("no model or data named: recipes/{recipe}.yaml runs; name yours with {model}=… {rows}=…"))
@@ -79,7 +79,7 @@ pub(crate) fn note(kind: Kind) -> Option<String> {
 
 /// Returns a problem for each required setting without a value, and puts a text in its place, so that further problems are found.
 pub(crate) fn find_missing(kind: Kind, root: &mut Node) -> Vec<Problem> {
-    let Some(first) = FirstRun::of(kind) else { return vec![] };
+    let Some(first) = FirstRun::for_kind(kind) else { return vec![] };
     let mut problems = vec![];
     for key in first.required() {
         let Some(node) = root.get(key).filter(|node| is_nothing(&node.value)) else { continue };

@@ -25,17 +25,17 @@ type Load = fn(&Request, &Choices) -> Result<Loaded<()>, ConfigError>;
 
 /// All kinds. The first is the default if the kind is unknown.
 pub const KINDS: &[ConfigKind] = &[
-    ConfigKind::of::<PpoConfig>("rl", "trainer --config ppo_trainer.yaml"),
-    ConfigKind::of::<SftConfig>("sft", "trainer sft --config sft_trainer.yaml"),
-    ConfigKind::of::<RmConfig>("rm", "trainer rm --config rm_trainer.yaml"),
-    ConfigKind::of::<DpoConfig>("dpo", "trainer dpo --config dpo_trainer.yaml"),
-    ConfigKind::of::<DistillConfig>("distill", "trainer distill --config distill_trainer.yaml"),
-    ConfigKind::of::<GenerationConfig>("generate", "trainer generate --config generation.yaml"),
-    ConfigKind::of::<EvalConfig>("eval", "trainer eval --config evaluation.yaml"),
+    ConfigKind::new::<PpoConfig>("rl", "trainer --config ppo_trainer.yaml"),
+    ConfigKind::new::<SftConfig>("sft", "trainer sft --config sft_trainer.yaml"),
+    ConfigKind::new::<RmConfig>("rm", "trainer rm --config rm_trainer.yaml"),
+    ConfigKind::new::<DpoConfig>("dpo", "trainer dpo --config dpo_trainer.yaml"),
+    ConfigKind::new::<DistillConfig>("distill", "trainer distill --config distill_trainer.yaml"),
+    ConfigKind::new::<GenerationConfig>("generate", "trainer generate --config generation.yaml"),
+    ConfigKind::new::<EvalConfig>("eval", "trainer eval --config evaluation.yaml"),
 ];
 
 impl ConfigKind {
-    const fn of<T: Schema>(name: &'static str, command: &'static str) -> Self {
+    const fn new<T: Schema>(name: &'static str, command: &'static str) -> Self {
         Self { name, kind: T::KIND, file: T::DEFAULT_NAME, command, load: load::<T> }
     }
 

@@ -49,7 +49,7 @@ impl Agents {
             TEXT_ENVIRONMENT => self.text_environment(prompt)?,
             SERVER => self.server_agent(prompt, request_id)?,
             own if self.custom_loops().iter().any(|one| one.name == own) => {
-                self.own(prompt, record(&prompt.ids), request_id, sampling)?
+                self.custom_loop(prompt, record(&prompt.ids), request_id, sampling)?
             }
             other => {
                 let all = AGENT_LOOPS.into_iter().chain(self.custom_loops().iter().map(|own| own.name.as_str()));
@@ -238,7 +238,13 @@ impl Agents {
     }
 
     /// Begins a loop written by the user.
-    fn own(&self, prompt: &Prompt, record: EpisodeRecord, request_id: &str, sampling: &Sampling) -> Result<Box<dyn AgentLoop>> {
+    fn custom_loop(
+        &self,
+        prompt: &Prompt,
+        record: EpisodeRecord,
+        request_id: &str,
+        sampling: &Sampling,
+    ) -> Result<Box<dyn AgentLoop>> {
         let host =
             self.host.as_ref().with_context(|| format!("{}.agent.agent_loop_config_path does not name a loop", self.group))?;
         let tokens = self.parts()?.tokens.clone();

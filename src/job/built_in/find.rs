@@ -18,7 +18,7 @@ static COPIES: Mutex<BTreeMap<&'static str, PathBuf>> = Mutex::new(BTreeMap::new
 /// # Errors
 /// If the copy cannot be written.
 pub(crate) fn find(path: &Path) -> Result<Option<PathBuf>> {
-    let Some((folder, path)) = known(path).filter(|_| !path.exists()) else { return Ok(None) };
+    let Some((folder, path)) = built_in_folder(path).filter(|_| !path.exists()) else { return Ok(None) };
     let mut copies = COPIES.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(root) = copies.get(folder.name) {
         return Ok(Some(root.join(path)));
@@ -32,7 +32,7 @@ pub(crate) fn find(path: &Path) -> Result<Option<PathBuf>> {
 
 /// Returns true if a path is the path of a built-in file or folder.
 pub(crate) fn is_built_in(path: &Path) -> bool {
-    known(path).is_some()
+    built_in_folder(path).is_some()
 }
 
 /// Returns the path, or the copy of a built-in file or folder.
@@ -57,7 +57,7 @@ pub(crate) fn replace_files<T: Schema>(config: &mut T) -> Result<()> {
 }
 
 /// Returns the built-in folder of a relative path, and the path without `.` and repeated slashes.
-fn known(path: &Path) -> Option<(&'static BuiltInFolder, PathBuf)> {
+fn built_in_folder(path: &Path) -> Option<(&'static BuiltInFolder, PathBuf)> {
     let path: PathBuf = path.components().filter(|part| *part != Component::CurDir).collect();
     let folder = FOLDERS.iter().find(|folder| path.starts_with(folder.name))?;
     let below = path.strip_prefix(folder.name).ok()?;
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_path_is_known_in_any_spelling() {
-        let found = |path: &str| known(Path::new(path)).map(|(_, path)| path.display().to_string());
+        let found = |path: &str| built_in_folder(Path::new(path)).map(|(_, path)| path.display().to_string());
         for path in ["data/arithmetic/model", "./data/arithmetic/model/", "data//arithmetic/./model"] {
             assert_eq!(found(path).as_deref(), Some("data/arithmetic/model"), "{path}");
         }

@@ -88,10 +88,10 @@ pub(super) struct StoredTopK {
 impl StoredTopK {
     /// Creates space for these examples.
     pub(super) fn empty(examples: &[&SftExample], k: usize) -> Self {
-        Self::of(examples.iter().map(|example| trained(example)).collect(), k)
+        Self::with_trained(examples.iter().map(|example| trained(example)).collect(), k)
     }
 
-    fn of(trained: Vec<Vec<bool>>, k: usize) -> Self {
+    fn with_trained(trained: Vec<Vec<bool>>, k: usize) -> Self {
         let mut tokens = 0;
         let starts = trained.iter().map(|trained| {
             let start = tokens;
@@ -223,7 +223,7 @@ impl StoredTopK {
                 "{name} has {k} tokens at each position, and teacher.top_k is {top_k}; write teacher.top_k={k}, or {remedy}"
             );
         }
-        let mut stored = Self::of(required.trained.clone(), k);
+        let mut stored = Self::with_trained(required.trained.clone(), k);
         stored.tokens.ids = match ids.dtype() {
             Dtype::U16 => ids.data().chunks_exact(2).map(|x| u32::from(u16::from_le_bytes([x[0], x[1]]))).collect(),
             Dtype::U32 => ids.data().chunks_exact(4).map(|x| u32::from_le_bytes([x[0], x[1], x[2], x[3]])).collect(),

@@ -45,7 +45,7 @@ impl Padding {
         let ends =
             examples.flat_map(RmExample::sequences).filter_map(|text| text.response.last().or(text.prompt.last()).copied());
         let ends: BTreeSet<u32> = ends.chain(inputs.tokenizer.eos_ids().iter().copied()).collect();
-        let own = own(folder.as_path(), &inputs.tokenizer)?;
+        let own = pad_token_in_files(folder.as_path(), &inputs.tokenizer)?;
         Ok(Self::safe(own, &ends, &inputs.tokenizer))
     }
 
@@ -109,7 +109,7 @@ impl Padding {
 }
 
 /// Returns the pad token in the files of a tokenizer.
-fn own(folder: &Path, tokenizer: &Tokenizer) -> Result<Option<u32>> {
+fn pad_token_in_files(folder: &Path, tokenizer: &Tokenizer) -> Result<Option<u32>> {
     for name in [TOKENIZER_CONFIG, SPECIAL_TOKENS] {
         let Some(settings) = object(&folder.join(name))? else { continue };
         let token = settings.get("pad_token");

@@ -18,7 +18,7 @@ impl<T> Job<T> {
     }
 
     /// Returns the texts without a score.
-    fn left(&self) -> &[T] {
+    fn unscored(&self) -> &[T] {
         &self.texts[self.scores.len()..]
     }
 }
@@ -34,19 +34,19 @@ pub(super) fn run<T>(mut jobs: mpsc::Receiver<Job<T>>, batch_size: usize, score:
             waiting.push_back(first);
             continue;
         }
-        let count = |waiting: &VecDeque<Job<T>>| waiting.iter().map(|job| job.left().len()).sum::<usize>();
+        let count = |waiting: &VecDeque<Job<T>>| waiting.iter().map(|job| job.unscored().len()).sum::<usize>();
         while count(&waiting) < batch_size
             && let Ok(job) = jobs.try_recv()
         {
             waiting.extend(Some(job).filter(|job| !job.reply.is_closed()));
         }
-        let texts: Vec<&T> = waiting.iter().flat_map(Job::left).take(batch_size).collect();
+        let texts: Vec<&T> = waiting.iter().flat_map(Job::unscored).take(batch_size).collect();
         let mut scores = score(&texts).into_iter();
         for job in &mut waiting {
-            let own = job.left().len();
+            let own = job.unscored().len();
             job.scores.extend(scores.by_ref().take(own));
         }
-        while waiting.front().is_some_and(|job| job.left().is_empty())
+        while waiting.front().is_some_and(|job| job.unscored().is_empty())
             && let Some(job) = waiting.pop_front()
         {
             // A client that left during the pass gets nothing.

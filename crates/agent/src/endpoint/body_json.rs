@@ -38,7 +38,7 @@ impl ValueBudget {
     /// # Errors
     /// If the text is not JSON, or the budget is used up.
     pub(super) fn value(&self, text: &[u8]) -> serde_json::Result<Value> {
-        whole(text, AnyValue(self))
+        parse_whole(text, AnyValue(self))
     }
 
     /// Parses the text of prompts.
@@ -46,11 +46,11 @@ impl ValueBudget {
     /// # Errors
     /// As for [`ValueBudget::value`].
     pub(super) fn prompts(&self, text: &[u8]) -> serde_json::Result<JsonPrompt> {
-        whole(text, PromptSeed { budget: self, ids: &Cell::new(MAX_IDS), depth: 0 })
+        parse_whole(text, PromptSeed { budget: self, ids: &Cell::new(MAX_IDS), depth: 0 })
     }
 }
 
-fn whole<'de, S: DeserializeSeed<'de>>(text: &'de [u8], seed: S) -> serde_json::Result<S::Value> {
+fn parse_whole<'de, S: DeserializeSeed<'de>>(text: &'de [u8], seed: S) -> serde_json::Result<S::Value> {
     let mut json = serde_json::Deserializer::from_slice(text);
     let value = seed.deserialize(&mut json)?;
     json.end().map(|()| value)

@@ -104,7 +104,7 @@ impl EndpointModel {
         let prompt = renderer.chat(&request)?;
         let variables = renderer.variables(&request);
         let ChatRequest { tools, reads_calls, parallel_calls, variables: sent_variables, conversation, options, .. } = request;
-        let setting = TemplateSetting::of(&tools, &sent_variables);
+        let setting = TemplateSetting::new(&tools, &sent_variables);
         let tools = Some(tools).filter(|_| reads_calls && self.format.is_some());
         Ok(ParsedRequest {
             api: Api::Chat,
@@ -224,7 +224,7 @@ impl ParsedRequest {
 }
 
 impl TemplateSetting {
-    fn of(tools: &[Value], variables: &Map<String, Value>) -> Self {
+    fn new(tools: &[Value], variables: &Map<String, Value>) -> Self {
         let mut hashed = Hashed::default();
         // Writing to a hash does not fail.
         _ = serde_json::to_writer(&mut hashed, tools);
@@ -271,7 +271,7 @@ mod tests {
     fn a_setting_is_the_hash_of_its_json() {
         let (tools, variables) = ([json!({"a": [1.5, "é"]})], Map::from_iter([("b".to_owned(), json!(null))]));
         let text = r#"[{"a":[1.5,"é"]}]{"b":null}"#;
-        let setting = TemplateSetting::of(&tools, &variables);
+        let setting = TemplateSetting::new(&tools, &variables);
         assert_eq!(setting, TemplateSetting { hash: digest(text.as_bytes()), bytes: text.len() });
     }
 

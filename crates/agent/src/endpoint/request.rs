@@ -92,7 +92,17 @@ impl ChatRequest {
         no_alternatives("top_logprobs", fields.count("top_logprobs", 0)?)?;
         let parallel_calls = fields.flag("parallel_tool_calls")?.unwrap_or(true);
         let (model, conversation) = (fields.text("model")?, key(&mut fields, header)?);
-        Ok(Self { model, messages, tools, reads_calls, parallel_calls, variables, conversation, options, ignored: left(fields) })
+        Ok(Self {
+            model,
+            messages,
+            tools,
+            reads_calls,
+            parallel_calls,
+            variables,
+            conversation,
+            options,
+            ignored: unread(fields),
+        })
     }
 }
 
@@ -119,7 +129,7 @@ impl TextRequest {
         options.log_probs = log_probs.is_some();
         no_alternatives("logprobs", log_probs)?;
         let (model, conversation) = (fields.text("model")?, key(&mut fields, header)?);
-        Ok(Self { model, prompts, conversation, options, ignored: left(fields) })
+        Ok(Self { model, prompts, conversation, options, ignored: unread(fields) })
     }
 }
 
@@ -128,7 +138,7 @@ fn key(fields: &mut RequestFields, header: Option<&str>) -> Result<Option<String
     conversation_key(header, conversation, metadata.as_ref())
 }
 
-fn left(mut fields: RequestFields) -> Vec<String> {
+fn unread(mut fields: RequestFields) -> Vec<String> {
     for name in HARMLESS {
         fields.drop(name);
     }

@@ -292,7 +292,7 @@ impl OpenAiLoop {
 impl OpenAiLoop {
     /// Returns the messages of a trajectory, the number of prompt messages, and true if its tools or template variables are
     /// unknown. `None` if the messages do not have all turns, because some were text completions.
-    fn told(&self, mut messages: Vec<Value>, prompt_messages: usize, turns: usize) -> Option<(Vec<Value>, usize, bool)> {
+    fn sent_messages(&self, mut messages: Vec<Value>, prompt_messages: usize, turns: usize) -> Option<(Vec<Value>, usize, bool)> {
         let tokenizer = self.options.model.renderer.tokenizer();
         let replies = messages.get_mut(prompt_messages..)?.iter_mut().filter(|message| message["role"] == "assistant");
         let mut count = 0;
@@ -349,15 +349,16 @@ impl AgentLoop for OpenAiLoop {
         let begins = |at: &usize| sampled[*at] && (*at == 0 || !sampled[*at - 1]);
         let begun: Vec<usize> = (0..sampled.len()).filter(begins).collect();
         let turns = begun.len();
-        let (messages, prompt_messages, tokens_only) = self.told(messages, prompt_messages, turns).unwrap_or_else(|| {
-            let turn = |place: usize| sampled[place].then(|| begun.partition_point(|begin| *begin <= place));
-            let text = |ids: &[u32]| self.options.model.renderer.tokenizer().decode(ids, true);
-            let replies = messages_from_tokens(&ids, turn, text).unwrap_or_default();
-            let row = mem::take(&mut self.row.0);
-            let prompt_messages = row.len();
-            // The prompt of a text completion is not a message of the row.
-            ([row, replies].concat(), prompt_messages, !ids.is_empty())
-        });
+        let (messages, prompt_messages, tokens_only) =
+            self.sent_messages(messages, prompt_messages, turns).unwrap_or_else(|| {
+                let turn = |place: usize| sampled[place].then(|| begun.partition_point(|begin| *begin <= place));
+                let text = |ids: &[u32]| self.options.model.renderer.tokenizer().decode(ids, true);
+                let replies = messages_from_tokens(&ids, turn, text).unwrap_or_default();
+                let row = mem::take(&mut self.row.0);
+                let prompt_messages = row.len();
+                // The prompt of a text completion is not a message of the row.
+                ([row, replies].concat(), prompt_messages, !ids.is_empty())
+            });
         let last = ids.len().saturating_sub(1);
         let (score, beside) = if self.options.scores { (reward, None) } else { (None, reward) };
         Episode {

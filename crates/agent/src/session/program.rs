@@ -80,7 +80,7 @@ impl PythonProgram {
         }
         // The start of the process does not count as time of the program.
         watch.begin();
-        let left = || self.left(watch);
+        let left = || self.time_left(watch);
         let time = TimeLimit::Watched { longest: self.conversation_timeout.unwrap_or(ENDLESS), left: &left };
         let arguments = json!({ "row": self.row, "conversation": self.request_id });
         Ok(match self.session.ask_in_time("program", &arguments, time)? {
@@ -106,7 +106,7 @@ impl PythonProgram {
     }
 
     /// Returns the remaining time, and the limit that applies.
-    fn left(&self, watch: &Stopwatch) -> (Duration, Duration) {
+    fn time_left(&self, watch: &Stopwatch) -> (Duration, Duration) {
         let (last, all) = watch.elapsed();
         let of_call = (self.call_timeout.saturating_sub(last), self.call_timeout);
         let of_all = self.conversation_timeout.map(|limit| (limit.saturating_sub(all), limit));

@@ -14,7 +14,7 @@ pub(super) enum PolicyDivergence {
 }
 
 impl PolicyDivergence {
-    fn of(self, log_ratio: f64) -> f64 {
+    fn value(self, log_ratio: f64) -> f64 {
         match self {
             Self::K1 => -log_ratio,
             Self::K2 => 0.5 * log_ratio * log_ratio,
@@ -136,7 +136,7 @@ impl Rejection {
     /// Returns true for each trained token that passes. verl: compute_rollout_rejection_mask, compute_rs_metrics.
     fn judge(&self, batch: &Trained, report: &mut CorrectionMetrics) -> Vec<bool> {
         let Criterion { name, over, divergence, .. } = *self.criterion;
-        let tokens: Vec<f64> = batch.bounded_log_ratio().into_iter().map(|l| divergence.of(l)).collect();
+        let tokens: Vec<f64> = batch.bounded_log_ratio().into_iter().map(|l| divergence.value(l)).collect();
         let per_sequence = match over {
             Over::SequenceSum => batch.reduce(&tokens, sum),
             Over::SequenceMean | Over::Token => batch.reduce(&tokens, mean),

@@ -21,27 +21,27 @@ impl MissingColumns {
         Self { file: file.to_owned(), missing, columns: columns.map(str::to_owned).collect() }
     }
 
-    fn found(&self, names: &[&'static str]) -> Option<&'static str> {
+    fn existing(&self, names: &[&'static str]) -> Option<&'static str> {
         names.iter().copied().find(|name| self.columns.iter().any(|column| column == name))
     }
 
     /// Returns a way to provide the column that `setting` names.
     fn remedy(&self, setting: &str, settings: &[(&str, &str)]) -> Option<String> {
         let alike = ALIKE.iter().find(|(known, _)| *known == setting);
-        if let Some(name) = alike.and_then(|(_, names)| self.found(names)) {
+        if let Some(name) = alike.and_then(|(_, names)| self.existing(names)) {
             return Some(format!("set {setting}={name}"));
         }
         let takes_conversations = settings.iter().any(|(known, _)| *known == MESSAGES_KEY);
         match setting {
             "data.response_key" if takes_conversations => {
-                Some(format!("set {MESSAGES_KEY}={}, which reads whole conversations", self.found(CONVERSATIONS)?))
+                Some(format!("set {MESSAGES_KEY}={}, which reads whole conversations", self.existing(CONVERSATIONS)?))
             }
             "data.reward_fn_key" | "data.data_source_key" => Some(
                 "the name of the rule that scores the row, such as openai/gsm8k; not needed with reward_model.reward_functions=[NAME] \
                  or a function of custom_reward_function.path that does not read it; null = rows have none"
                     .to_owned(),
             ),
-            GROUND_TRUTH => Some(match self.found(GROUND_TRUTHS) {
+            GROUND_TRUTH => Some(match self.existing(GROUND_TRUTHS) {
                 Some(name) => format!("set {LABEL_KEY}={name}, the column of the correct answers"),
                 None => format!(
                     "{{\"ground_truth\": …}}, the correct answer; set {LABEL_KEY} if another column has it. A function of \

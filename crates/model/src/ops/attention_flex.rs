@@ -80,7 +80,7 @@ fn blocks<'a>(segment: &'a Segment, scoring: &AttentionScoring, group: usize) ->
 
 impl Block<'_> {
     /// The columns that query `i` sees.
-    fn seen(&self, i: usize, scoring: &AttentionScoring) -> Range<usize> {
+    fn visible_keys(&self, i: usize, scoring: &AttentionScoring) -> Range<usize> {
         let end = self.position + i + 1;
         let first = scoring.window.map_or(0, |w| end.saturating_sub(w));
         first - self.keys.start.min(first)..end - self.keys.start
@@ -167,7 +167,7 @@ pub(super) fn forward(qkv: [&[f32]; 3], pattern: &Pattern, dims: Dims) -> (Vec<f
             }
             let sums = first(&mut scratch.numbers, n);
             for (i, (row, sum)) in scores.chunks_exact_mut(width).zip(sums.iter_mut()).enumerate() {
-                let seen = block.seen(i / group, scoring);
+                let seen = block.visible_keys(i / group, scoring);
                 row[..seen.start].fill(0.0);
                 row[seen.end..].fill(0.0);
                 let row = &mut row[seen];
@@ -226,7 +226,7 @@ pub(super) fn backward(qkv: [&[f32]; 3], out: &[f32], lse: &[f32], dy: &[f32], p
                 }
             }
             for (i, (p, dp)) in p.chunks_exact_mut(width).zip(dp.chunks_exact_mut(width)).enumerate() {
-                let seen = block.seen(i / group, scoring);
+                let seen = block.visible_keys(i / group, scoring);
                 for row in [&mut *p, &mut *dp] {
                     row[..seen.start].fill(0.0);
                     row[seen.end..].fill(0.0);

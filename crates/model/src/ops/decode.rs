@@ -41,7 +41,7 @@ impl<'a> CacheView<'a> {
     }
 
     /// The rows of the cache that a row of the step sees.
-    fn seen(&self, row: usize, window: Option<usize>) -> impl Iterator<Item = usize> {
+    fn visible_rows(&self, row: usize, window: Option<usize>) -> impl Iterator<Item = usize> {
         let (table, len) = (self.tables[row], self.lens[row]);
         (len.saturating_sub(window.unwrap_or(len))..len).map(move |p| table[p / BLOCK] * BLOCK + p % BLOCK)
     }
@@ -114,7 +114,7 @@ fn flex(q: &[f32], k: &[f32], v: &[f32], at: &CacheView, scoring: AttentionScori
         |(starts, scores): &mut (Vec<usize>, Vec<f32>), task| {
             let (row, hk) = (task / at.kv_heads, task % at.kv_heads);
             starts.clear();
-            starts.extend(at.seen(row, scoring.window).map(|place| place * stride + hk * d));
+            starts.extend(at.visible_rows(row, scoring.window).map(|place| place * stride + hk * d));
             scores.resize(group * starts.len(), 0.0);
             let first = (row * heads + hk * group) * d;
             gathered_dots(&q[first..first + group * d], d, k, starts, scores);
@@ -150,7 +150,7 @@ struct Gather {
 impl Gather {
     /// Pads the number of keys to a multiple of [`BLOCK`]: kernels that read several values at once then fit most steps.
     fn new(at: &CacheView, window: Option<usize>, device: &Device) -> Self {
-        let seen: Vec<Vec<usize>> = (0..at.lens.len()).map(|row| at.seen(row, window).collect()).collect();
+        let seen: Vec<Vec<usize>> = (0..at.lens.len()).map(|row| at.visible_rows(row, window).collect()).collect();
         let keys = seen.iter().map(Vec::len).max().unwrap_or(1).next_multiple_of(BLOCK);
         let padded = seen.iter().flat_map(|seen| (0..keys).map(|p| seen.get(p).copied().unwrap_or(seen[0])));
         let unseen = seen.iter().flat_map(|seen| (0..keys).map(|p| if p < seen.len() { 0.0 } else { -1e30 })).collect();

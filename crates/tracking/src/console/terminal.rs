@@ -114,7 +114,7 @@ impl Console {
         });
         let mut numbers: Vec<(u8, String)> = numbers.collect();
         let has_numbers = !numbers.is_empty();
-        numbers.extend(self.left(step).map(|left| (RANK_OF_TIME, format!("  {left} left"))));
+        numbers.extend(self.time_left(step).map(|left| (RANK_OF_TIME, format!("  {left} left"))));
         let total = |parts: &[(u8, String)]| parts.iter().map(|(_, text)| measure_text_width(text)).sum::<usize>();
         let mut left_out = if self.left_out.0 == width { self.left_out.1 } else { 0 };
         numbers.retain(|(rank, _)| *rank > left_out);
@@ -162,7 +162,7 @@ impl Console {
     }
 
     /// Returns the estimated time left, from the mean time per step so far.
-    fn left(&self, step: u64) -> Option<String> {
+    fn time_left(&self, step: u64) -> Option<String> {
         let (before, since) = self.start;
         let done = step.checked_sub(before).filter(|done| *done > 0)?;
         let steps = self.total_steps.checked_sub(step).filter(|left| *left > 0)?;

@@ -64,7 +64,7 @@ impl MlflowRun {
         if run["info"]["lifecycle_stage"] == "deleted" {
             return Err(MlflowError::malformed_reply("the run was deleted"));
         }
-        let found = found(run)?;
+        let found = parse_run(run)?;
         self.server.post("runs/update", &json!({"run_id": found.id, "status": "RUNNING"}))?;
         self.keep_new_params(run["data"]["params"].as_array().map_or(&[], Vec::as_slice));
         Ok(found)
@@ -100,7 +100,7 @@ impl MlflowRun {
         let started = milliseconds(self.session.started);
         let run = json!({"experiment_id": experiment, "run_name": self.session.experiment, "start_time": started, "tags": tags});
         let reply = self.server.post("runs/create", &run).map_err(|failure| failure.into_delivery_error(0))?;
-        let found = found(&reply["run"]).map_err(|failure| failure.into_delivery_error(0))?;
+        let found = parse_run(&reply["run"]).map_err(|failure| failure.into_delivery_error(0))?;
         if let Err(error) = self.session.remember(REMEMBERED, &found.id) {
             tracing::warn!("mlflow: a resumed run will not find its run {} again: {error:#}", found.id);
         }
@@ -256,7 +256,7 @@ pub(super) fn status(exit: Exit) -> &'static str {
     }
 }
 
-fn found(run: &Value) -> Result<FoundRun, MlflowError> {
+fn parse_run(run: &Value) -> Result<FoundRun, MlflowError> {
     let text = |name: &str| run["info"][name].as_str().map(str::to_owned);
     match (text("run_id"), text("artifact_uri")) {
         (Some(id), artifacts) => Ok(FoundRun { id, artifacts: artifacts.unwrap_or_default() }),

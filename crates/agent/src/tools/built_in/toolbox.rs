@@ -190,7 +190,7 @@ mod tests {
         ValidCall { written: ToolCall { id: None, name: name.to_owned(), arguments: arguments.to_string() }, arguments }
     }
 
-    fn made(kind: &BuiltInKind, config: Value) -> Result<SharedTool> {
+    fn make_tool(kind: &BuiltInKind, config: Value) -> Result<SharedTool> {
         SharedTool::new(kind, &config, None)
     }
 
@@ -200,9 +200,9 @@ mod tests {
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/", silent.local_addr().unwrap());
         let tools = [
-            made(&CALCULATOR, json!({"type": "native"})).unwrap(),
-            made(&SEARCH, json!({"retrieval_service_url": url})).unwrap(),
-            made(&GSM8K, Value::Null).unwrap(),
+            make_tool(&CALCULATOR, json!({"type": "native"})).unwrap(),
+            make_tool(&SEARCH, json!({"retrieval_service_url": url})).unwrap(),
+            make_tool(&GSM8K, Value::Null).unwrap(),
         ];
         let kwargs = json!({"calc_gsm8k_reward": {"create_kwargs": {"ground_truth": "72"}}});
         let interrupt = Interrupt::default();
@@ -243,10 +243,10 @@ mod tests {
             (&SEARCH, json!({"retrieval_service_url": "http://h/", "topk": 0}), "`topk`"),
             (&SEARCH, json!({"retrieval_service_ur": "http://h/"}), "mean"),
         ] {
-            let error = format!("{:#}", made(kind, config).err().expect(expected));
+            let error = format!("{:#}", make_tool(kind, config).err().expect(expected));
             assert!(error.contains(expected) && error.contains(kind.class_names[0]), "{error}");
         }
-        let tools = [made(&GSM8K, Value::Null).unwrap()];
+        let tools = [make_tool(&GSM8K, Value::Null).unwrap()];
         assert!(BuiltInTools::new(&tools, &Value::Null, Duration::ZERO, Interrupt::default()).is_err());
     }
 }

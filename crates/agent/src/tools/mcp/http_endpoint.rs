@@ -122,7 +122,7 @@ impl HttpEndpoint {
             }
             let request =
                 request.body(body).map_err(|error| McpError::Refused(format!("a value that cannot be sent back: {error}")))?;
-            let time = end.map(left).transpose()?;
+            let time = end.map(time_left).transpose()?;
             let response = self.agent.run(self.agent.configure_request(request).timeout_global(time).build()).map_err(failure)?;
             let named = match response.status().as_u16() {
                 307 | 308 => header(&response, "location"),
@@ -142,7 +142,7 @@ impl HttpEndpoint {
 }
 
 /// Returns the time until `end`.
-fn left(end: Instant) -> Result<Duration, McpError> {
+fn time_left(end: Instant) -> Result<Duration, McpError> {
     let left = end.saturating_duration_since(Instant::now());
     if left.is_zero() { Err(McpError::Late) } else { Ok(left) }
 }

@@ -113,7 +113,7 @@ pub fn adamw(all: Vec<[Tensor<1>; 4]>, s: AdamwStep) -> Result<Vec<[Tensor<1>; 3
     if !all.iter().flatten().all(is_f32) {
         return Err(all);
     }
-    let all: Vec<_> = all.into_iter().map(|[w, m, v, g]| ([w, m, v].map(own), dense(primitive(g)))).collect();
+    let all: Vec<_> = all.into_iter().map(|[w, m, v, g]| ([w, m, v].map(writable), dense(primitive(g)))).collect();
     assert!(all.iter().all(|(own, g)| own.iter().all(|t| size(t) == size(g))), "moments and gradient as large as the weight");
     for group in groups(&all, |(_, g)| g, 4, MAX_UPDATED) {
         let sizes = group.iter().map(|(_, g)| size(g)).collect::<Vec<_>>();
@@ -188,7 +188,7 @@ fn is_f32(t: &Tensor<1>) -> bool {
 }
 
 /// Returns a dense tensor whose buffer is not shared, for example with another model.
-fn own(t: Tensor<1>) -> CubeTensor {
+fn writable(t: Tensor<1>) -> CubeTensor {
     let t = dense(primitive(t));
     if t.can_mut() { t } else { t.copy() }
 }
