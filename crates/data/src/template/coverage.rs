@@ -160,7 +160,16 @@ impl Template<'_> {
     fn lost(&self, messages: &[Value]) -> Option<Option<(usize, MarkedPart)>> {
         let (marked, marks) = marked(messages);
         let text = self.tokenizer.apply_chat_template(&marked.into(), self.asks, self.variables).ok()?.to_lowercase();
-        let mut lost = marks.into_iter().filter(|(_, _, mark)| !text.contains(mark)).map(|(i, part, _)| (i, part)).peekable();
+        // Templates write marks in their order: each is looked for behind the last one, which is linear in their number.
+        let mut behind = 0;
+        let mut is_lost = |mark: &str| match text[behind..].find(mark) {
+            Some(at) => {
+                behind += at + mark.len();
+                false
+            }
+            None => !text.contains(mark),
+        };
+        let mut lost = marks.into_iter().filter(|(_, _, mark)| is_lost(mark)).map(|(i, part, _)| (i, part)).peekable();
         while let Some((i, part)) = lost.next() {
             let calls_too = lost.peek().is_some_and(|(other, part)| *other == i && *part == MarkedPart::Call);
             if part == MarkedPart::Call || calls_too || !messages[i].get("tool_calls").is_some_and(is_set) {
