@@ -224,9 +224,10 @@ impl Drop for Watch {
 
 #[test]
 fn both_servers_answer_their_own_names_and_pages_alone() {
-    let (rewards, watch) = (Server::start(&["--port", "0", "--allow-host", "rewards"]), Watch::start());
+    let (reward_server, run_server) = (Server::start(&["--port", "0", "--allow-host", "rewards"]), Watch::start());
+    let (rewards, watch) = (reward_server.address.as_str(), run_server.address.as_str());
     // The host, another header, and the status of each server.
-    for (host, header, of_rewards, of_watch) in [
+    let requests = [
         ("localhost", "", 200, 200),
         ("127.0.0.1:1", "", 200, 200),
         ("rewards:5000", "", 200, 403),
@@ -236,13 +237,19 @@ fn both_servers_answer_their_own_names_and_pages_alone() {
         ("localhost", "Origin: http://localhost\r\n", 200, 200),
         ("localhost", "Origin: http://evil.example\r\n", 403, 403),
         ("localhost", "Origin: null\r\n", 403, 403),
-    ] {
-        for (address, path, status) in [(&rewards.address, "/health", of_rewards), (&watch.address, "/data.json", of_watch)] {
-            let (answer, _) = talk(address, &request(&format!("GET {path}"), &format!("Host: {host}\r\n{header}"), ""));
-            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{path} {host} {header}: {answer}");
+    ];
+    // A connection that stays open is listened to for a second: all at the same time.
+    let ask = |address: &str, path: &str, host: &str, header: &str, status: u16| {
+        let (answer, _) = talk(address, &request(&format!("GET {path}"), &format!("Host: {host}\r\n{header}"), ""));
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{path} {host} {header}: {answer}");
+    };
+    thread::scope(|scope| {
+        for (host, header, of_rewards, of_watch) in requests {
+            scope.spawn(move || ask(rewards, "/health", host, header, of_rewards));
+            scope.spawn(move || ask(watch, "/data.json", host, header, of_watch));
         }
-    }
-    assert!(talk(&watch.address, b"GET / HTTP/1.1\r\n\r\n").0.starts_with("HTTP/1.1 400 "));
+    });
+    assert!(talk(watch, b"GET / HTTP/1.1\r\n\r\n").0.starts_with("HTTP/1.1 400 "));
 }
 
 #[test]
