@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use burnish::algorithm::advantage::{ESTIMATORS, Need};
 use burnish::algorithm::policy_loss::POLICY_LOSSES;
+use rayon::prelude::*;
 use serde_json::Value;
 
 use crate::common::{rows, succeed, trainer};
@@ -38,6 +39,8 @@ fn accuracies(folder: &Path, name: &str, option: &str) -> (f64, f64) {
         "trainer.logger=[file]",
         &format!("trainer.default_local_dir={}", at.display()),
     ]);
+    // As many runs as cores at the same time.
+    command.env("RAYON_NUM_THREADS", "1");
     succeed(command);
     let rows = rows(&at);
     let accuracy = |row: &(u64, serde_json::Map<String, Value>)| row.1[ACCURACY].as_f64().unwrap();
@@ -49,7 +52,8 @@ fn all_improve(names: impl Iterator<Item = &'static str>, option: &str, folder: 
     let kept = std::env::var_os("BURNISH_CURVES").map(|path| PathBuf::from(path).join(folder));
     let temporary = tempfile::tempdir().unwrap();
     let folder = kept.unwrap_or_else(|| temporary.path().to_owned());
-    let results: Vec<_> = names.map(|name| (name, accuracies(&folder, name, option))).collect();
+    let names: Vec<_> = names.collect();
+    let results: Vec<_> = names.into_par_iter().map(|name| (name, accuracies(&folder, name, option))).collect();
     let report: Vec<String> = results.iter().map(|(name, (from, to))| format!("{name}: {from:.3} to {to:.3}")).collect();
     // With 512 problems, the standard deviation of an accuracy is 0.022.
     assert!(results.iter().all(|(_, (from, to))| to - from > 0.08), "some did not improve by 0.08:\n{}", report.join("\n"));
