@@ -77,7 +77,7 @@ def hangs(phase, rank):
 
 
 def pauses(phase, rank):
-    """A rank stands still for less than the others wait."""
+    """A rank pauses for less than the others wait."""
     def check(bench):
         run = bench.copy(1)
         with Job(bench, run, 1, settings=[f"{bench.workload.timeout}={2 * PATIENCE}"]) as job:
@@ -254,7 +254,7 @@ def rows(bench):
         ("kill-random", "SIGKILL at one rank at random moments",
          [killed_at(chance.random(), rank, fresh) for _ in range(10) for rank in BOTH for fresh in (False, True)]),
         ("hang", "a rank stops for good in each phase", [hangs(*place) for place in places]),
-        ("pause", "a rank stands still for a while in each phase", [pauses(*place) for place in places]),
+        ("pause", "a rank pauses for 2.5 s in each phase", [pauses(*place) for place in places]),
         ("starve", "a rank gets a tenth of its processor", [starves(rank) for rank in BOTH]),
         ("signal", "SIGUSR1, SIGTERM, SIGINT or SIGHUP at one rank in each phase", [asked(name, *place) for place in places for name in asks]),
         ("memory", "a rank gets no more memory, from each phase on", [limited("as", *place) for place in places]),
