@@ -25,8 +25,8 @@ def next_ranks(bench):
     return [2, 1, 3][bench.resumed % 3]
 
 
-def resumed(bench, run, *outcome):
-    bench.resume(run, 1, next_ranks(bench))
+def resumed(bench, run, *outcome, said=""):
+    bench.resume(run, 1, next_ranks(bench), said)
     return [*outcome, "resumed"]
 
 
@@ -121,7 +121,7 @@ def asked(name, phase, rank):
             job.end(SOON, (3,))
             if "interrupted after step" not in job.text():
                 raise Wrong(f"exit code 3 without a word: {job.text()[-800:]}")
-        return resumed(bench, run)
+        return resumed(bench, run, said=job.text())
     return check
 
 

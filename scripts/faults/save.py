@@ -93,7 +93,7 @@ def in_phase(phase, signals, code):
             raise Wrong("exit code 3 without a word")
         if not sound_ones(run):
             raise Wrong("no whole checkpoint is left")
-        bench.resume(run, 1)
+        bench.resume(run, 1, said="".join(text))
         return ["resumed"]
     return check
 
