@@ -6,7 +6,11 @@ use std::time::Duration;
 use ureq::Error;
 use ureq::http::Uri;
 
+use burnish_util::excerpt::beginning_of;
 use burnish_util::secret::hide;
+
+/// The limit in characters of a message: it may quote a reply, such as a path in a list of files.
+const LONGEST: usize = 4000;
 
 /// A failed request to the Hub.
 #[derive(Debug)]
@@ -33,12 +37,12 @@ pub enum HubErrorKind {
 impl HubError {
     /// Returns an error that no further attempt can change.
     pub(crate) fn permanent(message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { message: message.into(), help: help.into(), kind: HubErrorKind::Permanent }
+        Self { message: beginning_of(&message.into(), LONGEST), help: help.into(), kind: HubErrorKind::Permanent }
     }
 
     /// Returns an error that another attempt may avoid.
     pub(crate) fn transient(message: impl Into<String>) -> Self {
-        Self { message: message.into(), help: String::new(), kind: HubErrorKind::Transient }
+        Self { message: beginning_of(&message.into(), LONGEST), help: String::new(), kind: HubErrorKind::Transient }
     }
 
     /// Returns the error of a request without a reply within `patience`. Hides secrets that `error` quotes.
