@@ -1,5 +1,7 @@
 //! The generation engine and the sampling settings of a run.
 
+use anyhow::{Result, ensure};
+
 use burnish_config::schema::SamplingKeys;
 use burnish_engine::NativeEngine;
 use burnish_rollout::{Logprobs, Sampling};
@@ -12,6 +14,18 @@ pub(crate) fn native_engine(keys: &SamplingKeys) -> NativeEngine {
         max_model_len: keys.max_model_len,
         enforce_eager: keys.enforce_eager,
     }
+}
+
+/// Checks the log-probabilities of generated tokens. A model whose numbers overflow would otherwise return tokens without a meaning.
+///
+/// # Errors
+/// If one is not finite.
+pub(crate) fn check_numbers(log_probs: &[f32]) -> Result<()> {
+    ensure!(
+        log_probs.iter().all(|log_prob| log_prob.is_finite()),
+        "the log-probabilities of the model are not finite: its weights, or the scale or weights of its adapter, are too large or damaged"
+    );
+    Ok(())
 }
 
 /// Returns the sampling settings for responses of at most `max_tokens` tokens; greedy without `do_sample`.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::generate_conversations::{ConversationRows, Tally, TurnSampling, written};
 use super::generate_inputs::GenerateInputs;
 use crate::job::agents;
-use crate::job::generation::{native_engine, sampling};
+use crate::job::generation::{check_numbers, native_engine, sampling};
 use crate::job::models::{is_bfloat16, open_device};
 use burnish_config::Loaded;
 use burnish_config::schema::GenerationConfig;
@@ -74,13 +74,18 @@ impl Generation {
                 progress: Some(&|done| self.progress.generating(done.finished, done.total, done.tokens)),
             };
             let generated: Vec<Vec<u32>> = match &self.talks {
-                None => engine.generate(&self.model, &request)?.into_iter().map(|response| response.ids).collect(),
+                None => {
+                    let sampled = engine.generate(&self.model, &request)?.into_iter();
+                    let ids = sampled.map(|response| check_numbers(&response.rollout_log_probs).map(|()| response.ids));
+                    ids.collect::<Result<_>>()?
+                }
                 Some(talks) => {
                     let GenerationRequest { eos, stops, rules, progress, .. } = request;
                     let settings = TurnSettings { eos, stops, rules, progress, token: None };
                     let how = TurnSampling { n: data.n_samples, seed, sampling, settings };
                     let rows = &talks.prompts[first..first + batch.len()];
                     let episodes = talks.lead(rows, &how, &mut engine, &self.model)?;
+                    episodes.iter().try_for_each(|episode| check_numbers(&episode.rollout_log_probs))?;
                     messages.extend(episodes.chunks(data.n_samples).map(written).collect::<Result<Vec<_>>>()?);
                     tally.add(&episodes);
                     episodes.into_iter().map(|episode| episode.ids).collect()

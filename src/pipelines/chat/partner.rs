@@ -11,6 +11,7 @@ use tokio::sync::oneshot::Receiver;
 use tokio::time::timeout;
 
 use crate::job::agents::Agents;
+use crate::job::generation::check_numbers;
 use crate::pipelines::serve::{CheckedModel, Facts, RequestHub, SequenceEvent, ServeState, engine_thread};
 use burnish_agent::ConversationLimits;
 use burnish_agent::calls::ToolCall;
@@ -163,6 +164,7 @@ impl Partner {
                 Some(SequenceEvent::Token(_)) if reads_calls => {}
                 Some(SequenceEvent::Token(id)) => listener.text(&text.token(tokenizer, options, &ends, id))?,
                 Some(SequenceEvent::End(response)) => {
+                    check_numbers(&response.rollout_log_probs)?;
                     let reply = model.reply(&begun.parsed, response).map_err(refused)?;
                     listener.text(&text.rest(tokenizer, options, &reply))?;
                     let end = if reply.finish == "length" { AnswerEnd::Limit } else { AnswerEnd::Whole };

@@ -10,6 +10,7 @@ use super::begin::StartedRequest;
 use super::hub::SequenceEvent;
 use super::request_log::{ANSWERED, RequestLog};
 use super::service::ServeState;
+use crate::job::generation::check_numbers;
 use crate::job::openai::{events_of, response};
 use burnish_agent::endpoint::{Api, ApiError, ChunkWriter, Completion, HttpReply, for_template, reply_json};
 use burnish_rollout::Response;
@@ -91,9 +92,10 @@ impl ServeState {
         }
     }
 
-    /// Decodes the sampled tokens, and records them if they belong to a conversation.
+    /// Checks and decodes the sampled tokens, and records them if they belong to a conversation.
     fn reply(&self, begun: &StartedRequest, index: usize, response: Response) -> Result<Completion, ApiError> {
         let StartedRequest { answered, parsed, starts, .. } = begun;
+        check_numbers(&response.rollout_log_probs).map_err(|wrong| ApiError::status(500, wrong.to_string()))?;
         let reply = self.facts.model.reply(parsed, response)?;
         self.counts.tokens.fetch_add(reply.response.ids.len() as u64, Ordering::Relaxed);
         if let Some((key, start)) = parsed.conversation.as_ref().zip(starts.get(index / parsed.options.n.max(1))) {
