@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use ureq::Error;
 use ureq::http::Uri;
+use ureq::{Error, Timeout};
 
 use burnish_util::excerpt::beginning_of;
 use burnish_util::secret::hide;
@@ -51,6 +51,7 @@ impl HubError {
             Error::Io(error) => error.to_string(),
             Error::HostNotFound => "there is no machine of this name".to_owned(),
             Error::ConnectionFailed => "no connection".to_owned(),
+            Error::Timeout(Timeout::SendBody) => "it takes the request too slowly".to_owned(),
             Error::Timeout(_) => format!("no reply within {} s", patience.as_secs()),
             error => error.to_string(),
         };

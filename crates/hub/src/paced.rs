@@ -4,8 +4,8 @@ use std::io::{self, ErrorKind, Read};
 use std::time::{Duration, Instant};
 
 /// The time over which the rate is measured, and the bytes that must arrive in it.
-const WINDOW: Duration = Duration::from_secs(60);
-const MIN_BYTES: u64 = 60_000;
+pub(super) const WINDOW: Duration = Duration::from_secs(60);
+pub(super) const MIN_BYTES: u64 = 60_000;
 
 /// A reader with a minimum rate.
 pub(crate) struct Paced<R> {
@@ -17,7 +17,12 @@ pub(crate) struct Paced<R> {
 
 impl<R: Read> Paced<R> {
     pub(crate) fn new(reader: R) -> Self {
-        Self { reader, window: WINDOW, began: Instant::now(), received: 0 }
+        Self::over(reader, WINDOW)
+    }
+
+    /// Measures the rate over another time.
+    pub(super) fn over(reader: R, window: Duration) -> Self {
+        Self { reader, window, began: Instant::now(), received: 0 }
     }
 }
 
@@ -73,7 +78,7 @@ mod tests {
     #[test]
     fn a_drip_is_ended_and_a_stream_is_not() {
         for (bytes, is_ended) in [(1, true), (60_000, false)] {
-            let mut paced = Paced { window: Duration::from_millis(100), ..Paced::new(Drip(bytes)) };
+            let mut paced = Paced::over(Drip(bytes), Duration::from_millis(100));
             let error = (0..20).find_map(|_| paced.read(&mut [0; 1 << 16]).err());
             assert_eq!(error.as_ref().map(is_too_slow), is_ended.then_some(true), "{bytes}: {error:?}");
         }

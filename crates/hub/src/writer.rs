@@ -1,7 +1,7 @@
 //! Requests that change a repository on the Hub, and the errors of their replies.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use ureq::{Agent, RequestBuilder, SendBody};
 
 use super::environment::{Environment, HUB};
 use super::error::{HubError, origin};
+use super::paced::{MIN_BYTES, Paced, WINDOW};
 use burnish_util::secret::hide;
 
 /// The longest wait for a reply: a commit of many files and the joining of a large file's parts take long.
@@ -29,6 +30,8 @@ pub(super) struct HubWriter {
     pub environment: Environment,
     agent: Agent,
     authorization: HeaderValue,
+    /// Time over which the rate of a transfer is measured.
+    window: Duration,
 }
 
 /// A reply of any status except those worth another attempt.
@@ -57,7 +60,7 @@ impl HubWriter {
         if environment.is_unencrypted() {
             tracing::warn!("HF_ENDPOINT is not an https:// address: others on the network can read the token");
         }
-        Ok(Self { agent: environment.agent(), authorization, environment })
+        Ok(Self { agent: environment.agent(), authorization, environment, window: WINDOW })
     }
 
     /// Sends a GET request.
@@ -82,8 +85,9 @@ impl HubWriter {
         let request =
             self.with_token(self.agent.post(&uri), &uri).header(CONTENT_TYPE, kind).header("accept", accepted_type(kind));
         let request = more.iter().fold(request, |request, (name, value)| request.header(name, value));
+        let request = request.config().timeout_send_body(Some(self.longest(body.len() as u64)));
         let request: RequestBuilder<WithBody> =
-            request.config().timeout_recv_response(Some(REPLY_TIMEOUT)).timeout_per_read(Some(REPLY_TIMEOUT)).build();
+            request.timeout_recv_response(Some(REPLY_TIMEOUT)).timeout_per_read(Some(REPLY_TIMEOUT)).build();
         self.receive(&uri, request.send(body))
     }
 
@@ -97,9 +101,16 @@ impl HubWriter {
         source.seek(SeekFrom::Start(from)).with_context(|| format!("cannot read {}", file.display()))?;
         let request = self.with_token(self.agent.put(&uri), &uri).header(CONTENT_LENGTH, length);
         let request = more.iter().fold(request, |request, (name, value)| request.header(name, value));
+        let request = request.config().timeout_send_body(Some(self.longest(length)));
         let request: RequestBuilder<WithBody> =
-            request.config().timeout_recv_response(Some(REPLY_TIMEOUT)).timeout_per_read(Some(REPLY_TIMEOUT)).build();
+            request.timeout_recv_response(Some(REPLY_TIMEOUT)).timeout_per_read(Some(REPLY_TIMEOUT)).build();
         self.receive(&uri, request.send(SendBody::from_owned_reader(source.take(length))))
+    }
+
+    /// Returns the longest time for sending this number of bytes. The timeout of a write alone does not end a server that
+    /// takes one byte every few seconds.
+    fn longest(&self, bytes: u64) -> Duration {
+        self.window.mul_f64(3.0 + bytes as f64 / MIN_BYTES as f64)
     }
 
     /// Replaces the Hub's own address by that of the configured mirror.
@@ -121,9 +132,11 @@ impl HubWriter {
 
     fn receive(&self, uri: &Uri, reply: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Result<Reply, HubError> {
         let broken = |error: ureq::Error| HubError::no_reply(uri, &error, REPLY_TIMEOUT);
-        let mut reply = reply.map_err(broken)?;
-        let body = reply.body_mut().with_config().limit(MAX_BYTES).read_to_vec().map_err(broken)?;
-        let reply = Reply { status: reply.status().as_u16(), headers: reply.headers().clone(), body };
+        let reply = reply.map_err(broken)?;
+        let (status, headers, mut body) = (reply.status().as_u16(), reply.headers().clone(), Vec::new());
+        let mut rest = Paced::over(reply.into_body().into_with_config().limit(MAX_BYTES).reader(), self.window);
+        rest.read_to_end(&mut body).map_err(|error: io::Error| broken(error.into()))?;
+        let reply = Reply { status, headers, body };
         match reply.status {
             408 | 429 | 500.. => {
                 Err(HubError::transient(format!("{} replies with status {}{}", origin(uri), reply.status, reply.message())))
@@ -209,4 +222,51 @@ fn parse_address(address: &str) -> Result<Uri, HubError> {
 pub(super) fn quoted(part: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     part.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+    use std::thread;
+
+    use super::*;
+
+    /// Starts a server that treats its only connection in this way, and returns a writer for the server.
+    fn writer_for(window: Duration, serve: impl FnOnce(TcpStream) + Send + 'static) -> HubWriter {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        thread::spawn(move || serve(listener.accept().unwrap().0));
+        let find = |name: &str| match name {
+            "HF_ENDPOINT" => Some(endpoint.clone()),
+            "HF_TOKEN" => Some("hf_token_of_a_test".to_owned()),
+            _ => None,
+        };
+        let writer = HubWriter::new(Environment::read(&find).unwrap()).unwrap();
+        HubWriter { window, ..writer }
+    }
+
+    #[test]
+    fn a_server_that_sends_or_takes_single_bytes_is_left() {
+        let message = |result: Result<Reply, HubError>| result.err().expect("the transfer is too slow").message;
+        let writer = writer_for(Duration::from_millis(300), |mut stream| {
+            _ = stream.read(&mut [0; 4096]);
+            _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n");
+            while stream.write_all(b" ").is_ok() {
+                thread::sleep(Duration::from_millis(50));
+            }
+        });
+        let said = message(writer.get(&writer.environment.url("/x")));
+        assert!(said.contains("does not reply: only") && said.contains("bytes arrived in"), "{said}");
+
+        let writer = writer_for(Duration::from_millis(2), |mut stream| {
+            while stream.read(&mut [0; 512]).is_ok_and(|read| read > 0) {
+                thread::sleep(Duration::from_millis(50));
+            }
+        });
+        // More than the buffers of two sockets take.
+        let body = vec![b' '; 32 << 20];
+        let said = message(writer.post(&writer.environment.url("/x"), "application/json", &body, &HeaderMap::new()));
+        assert!(said.contains("it takes the request too slowly"), "{said}");
+    }
 }
