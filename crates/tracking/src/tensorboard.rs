@@ -26,6 +26,11 @@ pub(super) const TRACKER: TrackerEntry = TrackerEntry {
 struct EventFile {
     path: PathBuf,
     file: File,
+    /// Length of the complete records. After a failed write, the file is cut here: TensorBoard reads nothing after a torn record.
+    length: u64,
+    torn: bool,
+    /// Records that could not be written yet.
+    waiting: Vec<u8>,
 }
 
 impl EventFile {
@@ -33,7 +38,7 @@ impl EventFile {
         let chosen = std::env::var_os("TENSORBOARD_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
         let dir = chosen.unwrap_or_else(|| session.dir.join("tensorboard"));
         let (path, file) = create_new(&dir).with_context(|| format!("cannot create an event file in {}", dir.display()))?;
-        let mut events = Self { path, file };
+        let mut events = Self { path, file, length: 0, torn: false, waiting: Vec::new() };
         events.write(&event(unix_time(), 0, |event| event.bytes(3, b"brain.Event:2")))?;
         let first_step = session.resumed_step.map_or(0, |step| step + 1);
         events.write(&event(unix_time(), first_step, |event| {
@@ -42,8 +47,28 @@ impl EventFile {
         Ok(events)
     }
 
+    /// Appends an event; if the file cannot be written, the event is kept for the next call.
     fn write(&mut self, event: &[u8]) -> Result<()> {
-        self.file.write_all(&record(event)).with_context(|| format!("cannot write to {}", self.path.display()))
+        self.waiting.extend(record(event));
+        self.flush()
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let mut write = || {
+            if self.torn {
+                self.file.set_len(self.length)?;
+            }
+            self.torn = true;
+            self.file.write_all(&self.waiting)
+        };
+        write().with_context(|| format!("cannot write to {}; its rows are kept in memory", self.path.display()))?;
+        self.torn = false;
+        self.length += self.waiting.len() as u64;
+        self.waiting.clear();
+        Ok(())
     }
 }
 
@@ -57,7 +82,7 @@ impl Tracker for EventFile {
     }
 
     fn finish(&mut self, _: &Ending) -> Result<()> {
-        Ok(())
+        self.flush()
     }
 }
 
@@ -150,6 +175,22 @@ mod tests {
         assert_eq!(event, b"\x09\0\0\0\0\0\0\xf8\x3f\x10\xac\x02\x2a\x0c\x0a\x0a\x0a\x03a/b\x15\0\0\0\x3f");
         let expected = b"\n\x1e\n\x01tB\x0f\x08\x07\x12\x04\x12\x02\x08\x01B\x05| a |J\x08\n\x06\n\x04text";
         assert_eq!(text("t", "| a |"), expected);
+    }
+
+    /// A file that is open for reading fails each write, like a full disk.
+    #[test]
+    fn no_record_follows_a_torn_one_and_none_is_lost() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, file) = create_new(dir.path()).unwrap();
+        let mut events = EventFile { path: path.clone(), file, length: 0, torn: false, waiting: Vec::new() };
+        events.write(b"one").unwrap();
+        let file = std::mem::replace(&mut events.file, File::open(&path).unwrap());
+        assert!(events.write(b"two").is_err());
+        (&file).write_all(b"the beginning of a record").unwrap();
+        events.file = file;
+        events.write(b"three").unwrap();
+        let expected = [record(b"one"), record(b"two"), record(b"three")].concat();
+        assert!(fs::read(&path).unwrap() == expected);
     }
 
     #[test]
