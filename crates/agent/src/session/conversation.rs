@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::channel::ReplyError;
 use super::host::{ForkedProcess, Host};
+use super::starting::is_exhausted;
 use super::words::WORDS;
 use crate::ReplyFailure;
 use crate::participants::{Outcome, PartyError};
@@ -167,6 +168,9 @@ impl ConversationProcess {
     }
 
     /// Starts a process. If conversations load the files themselves, waits until it has loaded them.
+    ///
+    /// # Errors
+    /// An interrupt, or a lack of files, memory or disk.
     fn begin(&mut self) -> Outcome<()> {
         let (host, limit) = (self.host.clone(), self.host.options().start_timeout);
         let interrupt = &host.options().interrupt;
@@ -176,10 +180,17 @@ impl ConversationProcess {
             Ok(forked) => self.process.insert(forked),
             Err(error) => {
                 interrupt.check()?;
-                return Ok(Err(party_error(ReplyFailure::Died, format!("{error:#}"), started)));
+                if is_exhausted(&error) {
+                    return Err(error.context("the process of a conversation cannot be started"));
+                }
+                let message = format!("{error:#}");
+                host.failed(&message);
+                return Ok(Err(party_error(ReplyFailure::Died, message, started)));
             }
         };
-        let Some(place) = place else { return Ok(Ok(())) };
+        if place.is_none() {
+            return Ok(Ok(()));
+        }
         let response = match forked.channel.ask(&[], &|| limit.saturating_sub(started.elapsed()), interrupt) {
             Ok(reply) => serde_json::from_slice::<Value>(&reply).unwrap_or_default(),
             Err(lost) => match self.lost(lost, TimeLimit::For(limit), started)? {
@@ -193,7 +204,7 @@ impl ConversationProcess {
         self.end();
         let why = response["raised"].as_str().unwrap_or("its process sent an unreadable reply");
         let message = format!("the agent files could not be loaded for a conversation: {why}");
-        place.failed(&message);
+        host.failed(&message);
         Ok(Err(party_error(ReplyFailure::Died, message, started)))
     }
 

@@ -116,6 +116,11 @@ impl Host {
         self.0.loading.enter(&self.0.options.interrupt)
     }
 
+    /// Records that a conversation has no process; warns the first time.
+    pub(super) fn failed(&self, message: &str) {
+        self.0.loading.failed(message);
+    }
+
     /// Returns the tools, environments and loops of the files.
     pub fn offers(&self) -> &Offers {
         &self.0.offers

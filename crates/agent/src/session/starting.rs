@@ -1,11 +1,13 @@
 //! The start of conversations' processes: forked from a process that has loaded the files, or loading them itself.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
+use rustix::io::Errno;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -54,7 +56,7 @@ impl HostGreeting {
 pub(super) struct LoadingGate {
     free: Mutex<usize>,
     returned: Condvar,
-    /// True once a conversation could not load the files.
+    /// True once a conversation had no process, or could not load the files.
     has_failed: AtomicBool,
 }
 
@@ -82,12 +84,10 @@ impl LoadingGate {
         *free -= 1;
         Ok(LoadingSlot(self))
     }
-}
 
-impl LoadingSlot<'_> {
-    /// Records that the files could not be loaded; warns the first time.
+    /// Records that a conversation has no process; warns the first time.
     pub(super) fn failed(&self, message: &str) {
-        if !self.0.has_failed.swap(true, Ordering::Relaxed) {
+        if !self.has_failed.swap(true, Ordering::Relaxed) {
             tracing::warn!("{message}; further failures are counted as calls that died, without a message");
         }
     }
@@ -97,5 +97,27 @@ impl Drop for LoadingSlot<'_> {
     fn drop(&mut self) {
         *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.0.returned.notify_one();
+    }
+}
+
+/// Returns true if this process has no more files, memory or disk. Such a lack is not a failure of a tool: the model must not learn
+/// from it.
+pub(super) fn is_exhausted(error: &Error) -> bool {
+    let lacks = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOSPC].map(Errno::raw_os_error);
+    let mut codes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()?.raw_os_error());
+    codes.any(|code| lacks.contains(&code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lack_of_the_program_is_told_from_a_failure_of_a_tool() {
+        let error = |errno: Errno| Err::<(), _>(io::Error::from(errno)).context("the socket").context("outside").unwrap_err();
+        for (errno, expected) in [(Errno::MFILE, true), (Errno::NOMEM, true), (Errno::NOSPC, true), (Errno::PIPE, false)] {
+            assert_eq!(is_exhausted(&error(errno)), expected, "{errno}");
+        }
+        assert!(!is_exhausted(&Error::msg("the process of a conversation did not connect")));
     }
 }
