@@ -105,7 +105,7 @@ def starves(rank):
                         time.sleep(seconds)
                 job.send(job.pids[rank], signal.SIGCONT)
             threading.Thread(target=starve, daemon=True).start()
-            job.end(120, (0,))
+            job.end(400, (0,))
         return whole(bench, run)
     return check
 
