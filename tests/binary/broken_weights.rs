@@ -8,7 +8,8 @@ use burnish::model::weights::read_safetensors;
 use burnish::util::crc::IEEE;
 use serde_json::{Value, json};
 
-use crate::common::{of_task, small_run, succeed};
+use crate::common::{copy, of_task, small_run, succeed};
+use crate::serve::Server;
 use crate::tensor_edits::TensorFile;
 
 /// A pipeline, its settings, and the key of the raised learning rate.
@@ -85,6 +86,37 @@ fn weights_that_an_update_broke_are_not_saved_and_remove_nothing() {
         succeed(run(pipeline, &at, settings, &["trainer.total_training_steps=2"]));
         assert_eq!(steps(&at), ["global_step_2"], "{pipeline}");
     }
+}
+
+/// A model with finite weights whose numbers overflow: no command returns its tokens.
+#[test]
+fn tokens_of_a_model_without_finite_numbers_are_not_returned() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = folder.path().join("model");
+    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data/arithmetic/model"), &model);
+    let weights = model.join("model.safetensors");
+    let mut file = TensorFile::read(&weights);
+    for at in 0..file.bytes("model.norm.weight").len() / 4 {
+        file.set("model.norm.weight", at, 1e38);
+    }
+    file.write(&weights);
+    let (model, output) = (model.display().to_string(), folder.path().join("out.parquet"));
+
+    let mut generate = of_task("generate");
+    generate.args([
+        "data.path=data/arithmetic/test.parquet",
+        "rollout.response_length=4",
+        "data.batch_size=2",
+        &format!("model.path={model}"),
+    ]);
+    let generated = generate.arg(format!("data.output_path={}", output.display())).output().unwrap();
+    let message = String::from_utf8_lossy(&generated.stderr).into_owned();
+    assert!(generated.status.code() == Some(1) && message.contains("are not finite: its weights"), "{message}");
+    assert!(!output.exists());
+
+    let server = Server::of(&model, &[]);
+    let (status, text) = server.ask("/completions", &json!({"prompt": "1+2=", "max_tokens": 4}), "");
+    assert!(status == 500 && text.contains("are not finite: its weights"), "{status} {text}");
 }
 
 /// Updates the manifest of a checkpoint for a changed file.

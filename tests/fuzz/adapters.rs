@@ -12,6 +12,7 @@ use burnish::util::rng::Stream;
 use serde_json::{Map, Value};
 
 use crate::Target;
+use crate::edits::NUMBERS;
 use crate::scripted::NEXT;
 
 const FAMILIES: [&str; 3] = ["llama", "gpt2", "gpt_neox"];
@@ -29,15 +30,25 @@ fn golden(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(path)
 }
 
-/// The configuration, the header of the weights, and the values that fill their tensors.
 fn parts(name: &str) -> Vec<u8> {
+    parts_with(name, "", &[0.02, -0.01, 0.3, 0.0, -0.2])
+}
+
+/// The configuration, the header of the weights, and the values that fill their tensors. `alpha` replaces `lora_alpha`, unless it
+/// is empty.
+fn parts_with(name: &str, alpha: &str, values: &[f32]) -> Vec<u8> {
     let folder = golden("lora").join(name);
     let config = fs::read_to_string(folder.join(CONFIG)).unwrap();
     let config: Value = serde_json::from_str(&config).unwrap();
     let weights = fs::read(folder.join(WEIGHTS)).unwrap();
     let length = u64::from_le_bytes(weights[..8].try_into().unwrap()) as usize;
     let header = std::str::from_utf8(&weights[8..8 + length]).unwrap();
-    let values = [0.02_f32, -0.01, 0.3, 0.0, -0.2].map(f32::to_le_bytes).concat();
+    let mut config = config.to_string();
+    if !alpha.is_empty() {
+        config = config.replace(r#""lora_alpha":16"#, &format!(r#""lora_alpha":{alpha}"#));
+        assert!(config.contains(&format!(r#""lora_alpha":{alpha}"#)), "{config}");
+    }
+    let values = values.iter().flat_map(|value| value.to_le_bytes()).collect();
     [format!("{config}{NEXT}{}{NEXT}", header.trim_end()).into_bytes(), values].concat()
 }
 
@@ -85,11 +96,9 @@ fn run(input: &[u8], folder: &Path) -> Result<(), String> {
     };
     let mut engine = NativeEngine { max_num_seqs: 2, max_num_batched_tokens: 64, max_model_len: None, enforce_eager: false };
     let responses = engine.generate(&model, &request).map_err(message)?;
-    for response in &responses {
-        assert!(response.log_probs.iter().all(|x| x.is_finite()), "generated without numbers: {:?}", response.log_probs);
-    }
-    // A training step checks these numbers by name.
-    if log_probs.iter().all(|x| x.is_finite()) { Ok(()) } else { Err(format!("not finite: {log_probs:?}")) }
+    // A training step, `trainer generate`, `chat` and `serve` refuse numbers that are not finite.
+    let numbers = [&log_probs[..], &responses[0].rollout_log_probs];
+    if numbers.concat().iter().all(|x| x.is_finite()) { Ok(()) } else { Err(format!("not finite: {numbers:?}")) }
 }
 
 pub(crate) fn adapters() -> Target {
@@ -141,5 +150,17 @@ fn adapters_are_used() {
     for family in FAMILIES {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(run(&parts(family), folder.path()), Ok(()), "{family}");
+    }
+}
+
+/// Extreme scales and values: the numbers that the model computes are finite, or an error names what is not.
+#[test]
+fn extreme_adapters_are_used_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let values = [f32::MAX, 1e30, 1e20, 1e-45, -0.0, f32::NAN, f32::INFINITY];
+    let alphas = NUMBERS.iter().map(|alpha| parts_with("llama", alpha, &[0.02, -0.01, 0.3]));
+    for input in alphas.chain(values.iter().map(|value| parts_with("llama", "", &[*value]))) {
+        let seen = run(&input, folder.path());
+        assert!(seen.is_ok() || seen.is_err_and(|message| !message.is_empty()));
     }
 }

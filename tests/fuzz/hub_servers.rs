@@ -26,7 +26,7 @@ fn git(content: &[u8]) -> String {
     hex(&Sha1::new().chain_update(format!("blob {}\0", content.len())).chain_update(content).finalize())
 }
 
-fn sha256(content: &[u8]) -> String {
+pub(crate) fn sha256(content: &[u8]) -> String {
     hex(&Sha256::digest(content))
 }
 
@@ -190,5 +190,23 @@ fn scripts_of_hub_servers_are_right() {
         let folder = tempfile::tempdir().unwrap();
         let found = run(&script, folder.path());
         assert!(found.is_ok(), "{found:?} of {}", String::from_utf8_lossy(&script));
+    }
+}
+
+/// An error quotes only the beginning of a reply.
+#[test]
+fn errors_do_not_quote_whole_replies() {
+    let long = "x".repeat(1 << 20);
+    let list = |entry: &str| format!("models{NEXT}{OK}\r\n{{\"sha\":\"{COMMIT}\",\"siblings\":[{entry}]}}");
+    for script in [
+        list(&format!(r#"{{"rfilename":"../{long}"}}"#)),
+        list(&format!(r#"{{"rfilename":"{long}"}}"#)),
+        list(&format!(r#"{{"rfilename":"a","size":"{long}"}}"#)),
+        format!("models{NEXT}HTTP/1.1 302 X\r\nLocation: {}\r\n\r\n", &long[..50_000]),
+        format!("models{NEXT}HTTP/1.1 418 X\r\nX-Error-Message: {}\r\n\r\n{long}", &long[..50_000]),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let message = run(script.as_bytes(), folder.path()).unwrap_err();
+        assert!((40..5_000).contains(&message.len()), "{} bytes: {message:.200}", message.len());
     }
 }

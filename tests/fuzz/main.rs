@@ -16,6 +16,7 @@ mod calculator;
 mod data;
 mod edits;
 mod hub;
+mod hub_pushes;
 mod hub_servers;
 mod mcp;
 mod models;
@@ -89,6 +90,7 @@ targets! {
     hub::hub_readmes
     hub::hub_indices
     hub_servers::hub_servers
+    hub_pushes::hub_pushes
     mcp::streams_of_servers
     mcp::lists_of_servers
     tool_servers::tool_servers
