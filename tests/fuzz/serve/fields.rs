@@ -100,10 +100,8 @@ fn wild() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![3 => select(NUMBERS).prop_map(str::to_owned), 3 => text()];
     leaf.prop_recursive(4, 12, 4, |inner| {
         let many = prop_oneof![6 => 0..4_usize, 1 => 0..20_000_usize];
-        let named = (
-            prop_oneof![select(&["role", "content", "type", "text", "function", "name", "arguments", "tool_calls", "x"][..])],
-            inner.clone(),
-        );
+        let names = ["role", "content", "type", "text", "function", "name", "arguments", "tool_calls", "x"];
+        let named = (select(names.to_vec()), inner.clone());
         prop_oneof![
             (inner.clone(), many).prop_map(|(value, times)| format!("[{}]", repeated(&value, ",", times))),
             prop::collection::vec(inner.clone(), 0..4).prop_map(|values| format!("[{}]", values.join(","))),
