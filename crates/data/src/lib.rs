@@ -9,6 +9,7 @@
 
 pub mod examples;
 mod files;
+mod long_tools;
 pub mod prepare;
 mod prompt_text;
 pub mod prompts;

@@ -13,6 +13,7 @@ use crate::files::missing_columns::with_remedies;
 use crate::files::row_selection::{RowSelection, TooLongError};
 use crate::files::rows::{EVERY_COLUMN, FileRows, MEDIA_COLUMNS, Row};
 use crate::files::unread_columns::name_unread;
+use crate::long_tools::LongTools;
 use crate::prompt_text::{PromptForm, PromptText};
 use crate::template::variables::TemplateVariables;
 use crate::tokens::tokenizer::Tokenizer;
@@ -161,8 +162,9 @@ pub fn load_prompts(files: &[PathBuf], tokenizer: &Tokenizer, options: &PromptOp
     let rows = options.reading.apply(rows);
     let total = rows.chosen();
     let (of, with) = (PromptOptions { ground_truth: truth.clone(), ..options.clone() }, tokenizer.clone());
+    let long_tools = LongTools::find(tokenizer, options);
     let (mut prompts, malformed) = rows.each_or(options.reading.on_malformed, move |index, row| {
-        let prompt = read_prompt(&row, index, &with, &of)?;
+        let prompt = read_prompt(&row, index, &with, &of, &long_tools)?;
         of.refuse_far_too_long(&prompt)?;
         Ok(prompt)
     })?;
@@ -229,8 +231,14 @@ pub fn warn_of_ends<'a>(tokenizer: &Tokenizer, plain: impl Iterator<Item = &'a [
     }
 }
 
-fn read_prompt(row: &Row, index: usize, tokenizer: &Tokenizer, options: &PromptOptions) -> Result<Prompt> {
-    let needs = options.needs;
+fn read_prompt(
+    row: &Row,
+    index: usize,
+    tokenizer: &Tokenizer,
+    options: &PromptOptions,
+    long_tools: &LongTools,
+) -> Result<Prompt> {
+    let (needs, max) = (options.needs, options.max_prompt_length);
     let extra_info = row.values.get("extra_info").filter(|extra| !is_missing(extra));
     let (agent, no_extra) = (options.agents.agent(row)?, json!({}));
     let tools = options.agents.tools(&agent, extra_info.unwrap_or(&no_extra))?;
@@ -242,13 +250,17 @@ fn read_prompt(row: &Row, index: usize, tokenizer: &Tokenizer, options: &PromptO
              data.apply_chat_template=true makes each text a user message"
         );
     }
+    let is_too_long = tools.as_deref().is_some_and(|tools| long_tools.contains(tools));
     let with_tools = tools.map(|tools| {
         let mut variables = options.chat_kwargs.clone();
         variables.insert("tools".to_owned(), tools.into());
         variables
     });
     let variables = with_tools.as_ref().unwrap_or(&options.chat_kwargs);
-    let PromptText { ids, messages, text } = PromptText::from_row(row, &options.form, tokenizer, variables)?;
+    // A prompt that is left out needs no more than its length.
+    let long = || PromptText { ids: vec![0; max + 1], messages: Value::Null, text: String::new() };
+    let read = || PromptText::from_row(row, &options.form, tokenizer, variables);
+    let PromptText { ids, messages, text } = if is_too_long { long() } else { read()? };
     let data_source = options.reward_fn_key.as_deref().map(|key| data_source(row, key, needs.data_source)).transpose()?;
     let ground_truth = options.ground_truth.value_in(row, needs.ground_truth)?.clone();
     Ok(Prompt {

@@ -24,8 +24,8 @@ use burnish::data::prepare::{self, PrepareArgs, char_tokenizer::write_char_token
 use burnish::data::rows::read_rows;
 use burnish::data::table::write_batches;
 use burnish::data::{
-    Document, GroundTruthKey, Prompt, PromptForm, PromptOptions, RowNeeds, RowSelection, RowTable, Sampler, Take, TemplateDate,
-    TemplateVariables, Tokenizer, Truncation, load_prompts,
+    AgentRows, Document, GroundTruthKey, Prompt, PromptForm, PromptOptions, RowNeeds, RowSelection, RowTable, Sampler, Take,
+    TemplateDate, TemplateVariables, Tokenizer, Truncation, load_prompts,
 };
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::arrow::{ArrowWriter, add_encoded_arrow_schema_to_metadata};

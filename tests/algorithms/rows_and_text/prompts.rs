@@ -146,6 +146,31 @@ fn overlong_prompts_are_refused_filtered_or_truncated() {
     assert!(error(load(Truncation::Error, true, 1)).contains("all of them too long"));
 }
 
+/// If the schemas of tools alone are too long, the rows with these tools are left out without rendering each of them.
+#[test]
+fn long_tools_are_rendered_once() {
+    let folder = tempfile::tempdir().unwrap();
+    char_tokenizer(folder.path());
+    let source = "{% for m in messages %}{% if m.content == '7' %}{{ raise_exception('rendered') }}{% endif %}{{ m.content }}{% endfor %}\
+                  {% for t in tools %}{{ t.text }}{% endfor %}";
+    let tokenizer = Tokenizer::load_with_template(folder.path(), Some(source)).unwrap();
+    let tool = |name: &str, text: String| json!({"type": "function", "function": {"name": name}, "text": text});
+    let tools = vec![tool("long", "1".repeat(20_000)), tool("short", "2".into())];
+    let with = |prompt: &str, tools: &[&str]| {
+        let mut row = row(prompt);
+        row["extra_info"] = json!({"tool_selection": tools});
+        row
+    };
+    let rows = [row("1"), row("7"), with("2", &["short"]), row("7")];
+    let agents = AgentRows { default: "a".into(), tools: [("a".to_owned(), tools)].into(), ..AgentRows::default() };
+    let options = PromptOptions { agents, filter_overlong_prompts: true, ..options() };
+    let prompts = load_prompts(&jsonl(folder.path(), &rows), &tokenizer, &options).unwrap();
+    assert_eq!(prompts.iter().map(|prompt| (prompt.index, prompt.text.as_str())).collect::<Vec<_>>(), [(2, "22")]);
+    let refuses = PromptOptions { filter_overlong_prompts: false, ..options };
+    let message = error(load_prompts(&jsonl(folder.path(), &rows), &tokenizer, &refuses));
+    assert!(message.contains("row 0: the prompt has 20002 tokens, with the schemas of its tools"), "{message}");
+}
+
 /// The correct answer is in the column of `data.label_key`, with its type. Only functions of TRL read the column `solution`.
 #[test]
 fn the_ground_truth_is_the_column_that_label_key_names() {
