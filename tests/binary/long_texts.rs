@@ -68,7 +68,9 @@ fn rows_of_a_file_are_scored_and_refused_whatever_their_length() {
         ] {
             let output = trainer(settings).output().unwrap();
             assert!(output.status.code().is_some_and(|code| [1, 2].contains(&code)), "{settings:?}: {:?}", output.status);
-            assert!(String::from_utf8_lossy(&output.stderr).contains("error:"), "{settings:?}");
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert!(error.contains("error:"), "{settings:?}");
+            assert!(error.lines().all(|line| line.chars().count() < 10_100), "{settings:?}: a line is not cut");
         }
     }
 }

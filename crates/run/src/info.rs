@@ -6,6 +6,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use burnish_util::excerpt::beginning_of;
 use burnish_util::foreign;
 use burnish_util::fs::read_json;
 use burnish_util::no_follow;
@@ -15,6 +16,9 @@ use burnish_util::time::unix_time;
 
 /// Name of the file in the run's folder.
 pub const INFO: &str = "run.json";
+
+/// Number of characters of an error that a list of runs shows.
+const LONGEST_ERROR: usize = 500;
 
 /// Facts about a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -200,7 +204,11 @@ impl RunInfo {
         let lost = lost.unwrap_or_default();
         let left_out = if info.is_some() { lost.join(", ") } else { "all of it".to_owned() };
         let state = info.as_ref().filter(|_| !lost.contains(&"state".to_owned())).map(|info| info.state);
-        ReadableRecord { info, state, problem: Some(format!("{error:#}; left out: {left_out}")) }
+        ReadableRecord {
+            info,
+            state,
+            problem: Some(format!("{}; left out: {left_out}", beginning_of(&format!("{error:#}"), LONGEST_ERROR))),
+        }
     }
 
     /// Returns the readable parts of a damaged file, and the names of the other parts, which stay empty.

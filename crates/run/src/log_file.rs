@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 
+use burnish_util::excerpt::cut_lines;
 use burnish_util::no_follow;
 use burnish_util::printable::printable;
 use burnish_util::secret::hide;
@@ -90,6 +91,7 @@ impl Write for LogLine {
         // Control characters are escaped, because `cat` and `tail` will show the file on a terminal.
         let text = String::from_utf8_lossy(bytes);
         let text = hide(&text);
+        let text = cut_lines(&text);
         let line = printable(&text);
         match &mut *self.0.lock() {
             Place::Unknown(waiting) if waiting.len() < WAITING => waiting.extend(line.as_bytes()),

@@ -1,7 +1,12 @@
 //! Shortens long texts in messages.
 
-/// Number of characters that a message shows.
+use std::borrow::Cow;
+
+/// Number of characters of a foreign text that a message shows.
 const MAX_CHARS: usize = 200;
+
+/// Number of characters of a line of messages. Errors of libraries quote a foreign text as a whole.
+const LONGEST_LINE: usize = 10_000;
 
 /// Returns the beginning of a text in quotes, with the full length if it was cut: a response may have tens of thousands of
 /// characters.
@@ -25,6 +30,14 @@ pub fn beginning_of(text: &str, max: usize) -> String {
     }
 }
 
+/// Returns a text whose lines are cut to 10,000 characters.
+pub fn cut_lines(text: &str) -> Cow<'_, str> {
+    if text.split('\n').all(|line| line.len() <= LONGEST_LINE) {
+        return Cow::Borrowed(text);
+    }
+    text.split('\n').map(|line| beginning_of(line, LONGEST_LINE)).collect::<Vec<_>>().join("\n").into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -36,5 +49,7 @@ mod tests {
         assert_eq!(excerpt(&"é".repeat(5000)), format!("{:?}… (5000 characters)", "é".repeat(MAX_CHARS)));
         assert_eq!(beginning("a \"b\""), "a \"b\"");
         assert_eq!(beginning(&"é".repeat(5000)), format!("{}… (5000 characters)", "é".repeat(MAX_CHARS)));
+        let (line, long) = ("é".repeat(LONGEST_LINE), "é".repeat(LONGEST_LINE + 1));
+        assert_eq!(cut_lines(&format!("a\n{line}\n{long}\n")), format!("a\n{line}\n{line}… (10001 characters)\n"));
     }
 }

@@ -5,6 +5,7 @@
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::excerpt::cut_lines;
 use super::printable::{printable, printable_styled};
 use super::secret::hide;
 use crate::platform;
@@ -56,7 +57,7 @@ fn has_no_reader(error: &io::Error) -> bool {
 
 /// Writes to standard error. Ignores errors, since they cannot be reported anywhere.
 pub fn say(text: &str) {
-    _ = io::stderr().lock().write_all(printable(&hide(text)).as_bytes());
+    _ = io::stderr().lock().write_all(printable(&cut_lines(&hide(text))).as_bytes());
 }
 
 static QUIET: AtomicBool = AtomicBool::new(false);
@@ -73,6 +74,7 @@ pub fn say_styled(text: &str) {
         return;
     }
     let text = hide(text);
+    let text = cut_lines(&text);
     let shown = if colours_on_stderr() { printable_styled(&text) } else { printable(&text) };
     _ = io::stderr().lock().write_all(shown.as_bytes());
 }
