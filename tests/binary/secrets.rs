@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
+
 use crate::common::{small_run, succeed, trainer};
 
 /// Every file below a folder.
@@ -193,6 +195,70 @@ fn conversions_hide_secrets_wherever_a_command_has_them() {
     }
 }
 
+/// Files of tools, users and servers hold secrets too. Each program here shows all that it gets, and ends.
+#[test]
+fn files_of_tools_hide_their_secrets() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let secret = "zq-hidden-1";
+    let config = json!({
+        "type": "native",
+        "api_key": secret,
+        "clientSecret": secret,
+        "env": {"ANY": secret},
+        "headers": {"X-Any": secret},
+        "url": format!("https://me:{secret}@host/x?any={secret}"),
+        "arguments": ["--token", secret, "--port", "1"],
+    });
+    let shows = "class Shows:\n    def __init__(self, *given):\n        print(given)\n        raise ValueError(given)\n";
+    fs::write(at("shows.py"), shows).unwrap();
+    let program = "import os, sys\nprint(dict(os.environ), sys.argv, file=sys.stderr, flush=True)\n";
+    fs::write(at("server.py"), program).unwrap();
+    let parameters = json!({"type": "object", "properties": {}, "required": []});
+    let schema = json!({"type": "function", "function": {"name": "t", "description": "", "parameters": parameters}});
+    let tool = json!({"class_name": "shows.Shows", "config": config, "tool_schema": schema});
+    let args = json!([
+        at("server.py"),
+        "--token",
+        secret,
+        format!("--api-key={secret}"),
+        "-H",
+        format!("Authorization: Bearer {secret}"),
+        format!("https://h/?any={secret}")
+    ]);
+    let address = json!({
+        "url": format!("http://127.0.0.1:9/mcp?any={secret}"),
+        "headers": {"X-Any": secret, "Authorization": format!("Bearer {secret}"), "Cookie": format!("a={secret}")},
+    });
+    let servers = [
+        ("program", json!({"command": "python3", "args": args, "env": {"ANY": secret}})),
+        ("address", address),
+        ("wrong", json!({"url": "http://127.0.0.1:9/mcp", "env": {"ANY": secret}, "auth": secret})),
+    ];
+    let mut files = vec![("tool_config_path", "tools.yaml", json!({"tools": [tool]}).to_string())];
+    for (name, server) in servers {
+        fs::write(at(&format!("{name}.json")), json!({"mcpServers": {name: server}}).to_string()).unwrap();
+        let mcp = json!({"mcp_servers_config_path": at(&format!("{name}.json")), "tool_selected_list": []});
+        let entry = json!({"class_name": "verl.tools.mcp_base_tool.MCPBaseTool", "config": {"type": "mcp"}, "mcp": mcp});
+        files.push(("tool_config_path", name, json!({"tools": [entry]}).to_string()));
+    }
+    let user = json!({"interaction": [{"name": "u", "class_name": "shows.Shows", "config": config}]});
+    files.push(("interaction_config_path", "users.yaml", user.to_string()));
+    files.push(("tool_config_path", "broken.yaml", format!("tools:\n  - api_key: {secret}\n   - [\n")));
+    for (key, name, text) in files {
+        fs::write(at(name), text).unwrap();
+        let mut command = trainer(&["--config", "recipes/calculator/grpo.yaml", "--dry-run"]);
+        command.arg(format!("actor_rollout_ref.rollout.multi_turn.{key}={}", at(name)));
+        if key != "tool_config_path" {
+            command.arg("actor_rollout_ref.rollout.multi_turn.tool_config_path=null");
+        }
+        let output = command.env("PYTHONPATH", folder.path()).env("RUST_LOG", "debug").output().unwrap();
+        let shown = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{name}: {shown}");
+        assert!(!shown.contains(secret), "{name}: {shown}");
+    }
+}
+
 #[test]
 fn errors_and_printed_configurations_hide_what_they_quote() {
     let folder = tempfile::tempdir().unwrap();
@@ -209,8 +275,11 @@ fn errors_and_printed_configurations_hide_what_they_quote() {
         &[url],
         &["reward.sandbox_fusion.url=http://me:pass4word@127.0.0.1:1/run_code", "--dry-run"],
         &["trainer.experiment_name=${oc.env:HF_TOKEN}", "--dry-run"],
+        &["fetch", "models/a/b"],
     ] {
-        let output = trainer(args).env("HF_TOKEN", "hf-of-environment").output().unwrap();
+        let mut command = trainer(args);
+        command.env("HF_TOKEN", "hf-of-environment").env("HF_ENDPOINT", "http://127.0.0.1:9/?any=in-a-query");
+        let output = command.env_remove("HF_HUB_OFFLINE").output().unwrap();
         let shown = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
         for secret in ["sk-literal-1", "sk-in-a-file", "pass4word", "in-a-query", "hf-of-environment"] {
             assert!(!shown.contains(secret), "{args:?}: {shown}");

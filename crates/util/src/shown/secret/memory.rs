@@ -6,6 +6,7 @@ use std::sync::{LazyLock, PoisonError, RwLock};
 use regex::{Captures, Regex};
 
 use super::names::{is_secret, is_secret_value};
+use super::text::remember_in;
 
 /// The text shown instead of a secret.
 pub const HIDDEN: &str = "***";
@@ -69,13 +70,14 @@ pub fn remember_setting(name: &str, value: &str) {
     }
 }
 
-/// Remembers the values of secret environment variables.
+/// Remembers the values of secret environment variables, and the secret parts of addresses in others.
 pub fn remember_environment() {
     for (name, value) in std::env::vars_os() {
-        if let (Some(name), Some(value)) = (name.to_str(), value.to_str())
-            && is_secret(name)
-        {
+        let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else { continue };
+        if is_secret(name) {
             remember(value);
+        } else if value.contains("://") {
+            remember_in(value);
         }
     }
 }
