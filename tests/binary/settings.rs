@@ -112,9 +112,6 @@ struct Runs<'a> {
     ignored: HashMap<Vec<String>, HashSet<String>>,
 }
 
-/// The limit of runs that look for settings that are ignored together.
-const TRIES: usize = 8;
-
 impl Runs<'_> {
     fn command(&self, folder: &Path, overrides: &[String]) -> std::process::Command {
         let here = |text: &str| text.replace("{folder}", &folder.display().to_string());
@@ -187,21 +184,26 @@ impl Runs<'_> {
     }
 
     /// Returns the settings that a run with all of these changes ignores, if its results equal the run without them. Changes that
-    /// the run does not ignore, or refuses, are left out and the rest is run again.
+    /// the run does not ignore, or refuses, are left out and the rest is run again; if none of them is named, each half is.
     fn ignored_together(&self, overrides: &[String], mut changes: Vec<(String, String)>) -> HashSet<String> {
-        for _ in 0..TRIES {
+        while !changes.is_empty() {
             let all = changes.iter().map(|(_, change)| change.clone());
             let seen = self.run(&overrides.iter().cloned().chain(all).collect::<Vec<_>>());
             let before = changes.len();
             match (seen.code, seen.stderr.split_once("error: ")) {
                 (Some(0), _) => changes.retain(|(key, _)| names_as_ignored(&seen.stderr, key)),
                 (_, Some((_, refusal))) => changes.retain(|(key, _)| !refusal.contains(key)),
-                _ => return HashSet::new(),
+                _ => {}
             }
-            if changes.len() == before {
-                let same = seen.code == Some(0) && seen.numbers == self.plain(overrides).numbers;
-                return changes.into_iter().filter(|_| same).map(|(key, _)| key).collect();
+            if changes.len() < before {
+                continue;
             }
+            if seen.code == Some(0) && seen.numbers == self.plain(overrides).numbers {
+                return changes.into_iter().map(|(key, _)| key).collect();
+            }
+            let half = changes.split_off(before / 2);
+            let halves = [changes, half].into_iter().filter(|half| half.len() < before);
+            return halves.flat_map(|half| self.ignored_together(overrides, half)).collect();
         }
         HashSet::new()
     }
