@@ -12,6 +12,7 @@ pub(super) fn too_deep(text: &str) -> Option<usize> {
     // Operators since the last separator, for each open bracket.
     let mut open: Vec<usize> = vec![0];
     let (mut at, mut line, mut depth) = (0, 1, 0_usize);
+    let mut last = b' ';
     while let Some(byte) = bytes.get(at) {
         let mut length = 1;
         match byte {
@@ -27,6 +28,8 @@ pub(super) fn too_deep(text: &str) -> Option<usize> {
                 line += bytes[at..at + length].iter().filter(|byte| **byte == b'\n').count();
             }
             b'(' | b'[' | b'{' => {
+                // Each call or index of a result, as in `f()()[0]`, nests once more.
+                count(&mut open, &mut depth, [b')', b']'].contains(&last));
                 open.push(0);
                 depth += 1;
             }
@@ -45,6 +48,9 @@ pub(super) fn too_deep(text: &str) -> Option<usize> {
         }
         if depth > LIMIT {
             return Some(line);
+        }
+        if !byte.is_ascii_whitespace() && !b"#\\".contains(byte) {
+            last = *byte;
         }
         at += length;
     }
@@ -74,4 +80,20 @@ fn string(bytes: &[u8]) -> usize {
         at += 1;
     }
     bytes.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nests_is_counted() {
+        for part in ["()", "[0]", " ()", "\\\n()", "(#\n)", "()[0]", ".a", "+1", "(1)"] {
+            assert!(too_deep(&format!("x = (f{})", part.repeat(3000))).is_some(), "{part}");
+            assert_eq!(too_deep(&format!("x = (f{})", part.repeat(500))), None, "{part}");
+        }
+        for part in ["f()\n", "(), ", "f(), ", "[1], ", "(f)(), "] {
+            assert_eq!(too_deep(&part.repeat(5000)), None, "{part}");
+        }
+    }
 }

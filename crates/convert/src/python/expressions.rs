@@ -235,11 +235,13 @@ impl<'a> PyMachine<'a> {
     }
 
     /// Returns the items of a value that a loop walks through.
-    pub(super) fn iterate(&self, value: &PyValue<'a>) -> Option<Vec<PyValue<'a>>> {
-        match value {
+    pub(super) fn iterate(&mut self, value: &PyValue<'a>) -> Option<Vec<PyValue<'a>>> {
+        let items = match value {
             PyValue::Dict(entries) => Some(entries.borrow().iter().map(|(key, _)| key.clone()).collect()),
             value => value.items(),
-        }
+        };
+        // Each item is a step: `[*x, *x]` doubles a list.
+        items.filter(|items: &Vec<_>| self.steps(items.len()))
     }
 
     /// Binds a target to a value.

@@ -99,7 +99,12 @@ impl<'a> PyMachine<'a> {
 
     /// Counts a step; returns false at the limit.
     pub(super) fn step(&mut self) -> bool {
-        self.steps += 1;
+        self.steps(1)
+    }
+
+    /// Counts several steps; returns false at the limit.
+    pub(super) fn steps(&mut self, count: usize) -> bool {
+        self.steps = self.steps.saturating_add(count);
         self.steps < STEPS
     }
 
