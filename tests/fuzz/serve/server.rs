@@ -84,7 +84,6 @@ impl Server {
 }
 
 impl Drop for Server {
-    #[expect(clippy::print_stdout, reason = "--nocapture shows the memory of a long run")]
     fn drop(&mut self) {
         if std::env::var_os("PROPTEST_CASES").is_some() {
             _ = writeln!(std::io::stderr(), "the server has taken {} MiB", self.peak() >> 10);
