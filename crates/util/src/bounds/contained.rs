@@ -8,11 +8,12 @@ use std::hint;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::limited_memory::limit;
+use crate::platform::ThreadClock;
 
 /// The limits of some work.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +21,8 @@ pub struct WorkLimits {
     /// Bytes that the work may allocate, in addition to its input. Only allocations on the work's own thread count, and only
     /// where [`LimitedMemory`](super::limited_memory::LimitedMemory) is the global allocator.
     pub memory: usize,
-    /// Wall-clock time of the work; `None` = no limit.
+    /// CPU time of the work's thread, and [`STARVED`] times as long on the clock; `None` = no limit. Where the system does not
+    /// tell a thread's CPU time, time on the clock.
     pub time: Option<Duration>,
     /// Bytes of the stack. Unused parts take no memory.
     pub stack: usize,
@@ -62,6 +64,9 @@ impl fmt::Display for ContainedError {
 /// Time that a thread polls for its work before it sleeps: waking a thread takes tens of microseconds.
 const AWAKE: Duration = Duration::from_micros(50);
 
+/// On a loaded machine a thread gets only a part of a processor. Work that has a smaller part than this is not waited for.
+const STARVED: u32 = 30;
+
 /// Interval at which the waiting thread checks the limits.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -73,12 +78,13 @@ pub const BEFORE_PART: usize = 32 << 20;
 /// # Errors
 /// If the work panics or exceeds its limits. After an exceeded limit, its thread and its memory remain until the process ends.
 pub fn contained<T: Send + 'static>(limits: WorkLimits, work: impl FnOnce() -> T + Send + 'static) -> Result<T, ContainedError> {
-    let watch = Arc::new(Watch { stack: limits.stack, exceeded: Arc::default(), part: Mutex::default() });
+    let watch = Arc::new(Watch { stack: limits.stack, exceeded: Arc::default(), clock: OnceLock::new(), part: Mutex::default() });
     let (sender, receiver) = sync_channel(1);
     let watched = watch.clone();
     let run = move || {
         let bounds = limit(limits.memory, watched.exceeded.clone());
         CONTAINED.set(true);
+        _ = watched.clock.set(CLOCK.with(Clone::clone));
         WATCH.replace(Some(watched));
         let result = catch_unwind(AssertUnwindSafe(work));
         WATCH.take();
@@ -90,7 +96,7 @@ pub fn contained<T: Send + 'static>(limits: WorkLimits, work: impl FnOnce() -> T
     };
     let worker = Worker::idle_or_new(limits.stack)?;
     worker.start(Box::new(run))?;
-    let start = Instant::now();
+    let mut times = RunningTime::new();
     if let Some(result) = soon(&receiver) {
         worker.rest();
         return result;
@@ -103,7 +109,7 @@ pub fn contained<T: Send + 'static>(limits: WorkLimits, work: impl FnOnce() -> T
             }
             Err(RecvTimeoutError::Disconnected) => return Err(ContainedError::Panic("its thread ended".to_owned())),
             Err(RecvTimeoutError::Timeout) => {
-                if let Some(error) = watch.exceeded_limit(&limits, start) {
+                if let Some(error) = watch.exceeded_limit(&limits, &mut times) {
                     return Err(error);
                 }
             }
@@ -124,7 +130,7 @@ pub fn part<T: Send + 'static>(
 ) -> Result<T, ContainedError> {
     let here = WATCH.with_borrow(|watch| watch.clone().filter(|watch| watch.stack >= limits.stack + BEFORE_PART));
     let Some(watch) = here else { return contained(limits, work) };
-    *watch.part() = Some(RunningPart { limits, start: Instant::now(), exceeds: Box::new(exceeds) });
+    *watch.part() = Some(RunningPart { limits, times: RunningTime::new(), exceeds: Box::new(exceeds) });
     let bounds = limit(limits.memory, watch.exceeded.clone());
     let result = catch_unwind(AssertUnwindSafe(work));
     drop(bounds);
@@ -137,13 +143,14 @@ struct Watch {
     stack: usize,
     /// True once the memory limit is exceeded; the thread then stops for good.
     exceeded: Arc<AtomicBool>,
+    clock: OnceLock<Option<Arc<ThreadClock>>>,
     part: Mutex<Option<RunningPart>>,
 }
 
 /// The part of contained work that is running.
 struct RunningPart {
     limits: WorkLimits,
-    start: Instant,
+    times: RunningTime,
     exceeds: Box<dyn FnOnce(ContainedError) -> String + Send>,
 }
 
@@ -152,20 +159,42 @@ impl Watch {
         self.part.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the limit that the work, started at `start`, or its current part exceeds.
-    fn exceeded_limit(&self, limits: &WorkLimits, start: Instant) -> Option<ContainedError> {
+    /// Returns the limit that the work or its current part exceeds.
+    fn exceeded_limit(&self, limits: &WorkLimits, times: &mut RunningTime) -> Option<ContainedError> {
         let mut part = self.part();
         let exceeded = self.exceeded.load(Ordering::Acquire);
-        if let Some(error) = part.as_ref().and_then(|part| part.limits.exceeded(exceeded, part.start)) {
+        let cpu_time = self.clock.get().and_then(|clock| clock.as_ref()?.cpu_time());
+        if let Some(error) = part.as_mut().and_then(|part| part.limits.exceeded(exceeded, part.times.passed(cpu_time))) {
             return part.take().map(|part| ContainedError::Part((part.exceeds)(error)));
         }
-        limits.exceeded(exceeded, start)
+        limits.exceeded(exceeded, times.passed(cpu_time))
+    }
+}
+
+/// The times since some work began.
+struct RunningTime {
+    start: Instant,
+    /// CPU time of the thread when the waiting thread first looked, at most [`LOOK`] after the start.
+    cpu_time: Option<Duration>,
+}
+
+impl RunningTime {
+    fn new() -> Self {
+        Self { start: Instant::now(), cpu_time: None }
+    }
+
+    /// Returns the time that counts for the limit.
+    fn passed(&mut self, now: Option<Duration>) -> Duration {
+        let clock = self.start.elapsed();
+        let Some(now) = now else { return clock };
+        let worked = now.saturating_sub(*self.cpu_time.get_or_insert(now));
+        worked.max(clock / STARVED)
     }
 }
 
 impl WorkLimits {
-    fn exceeded(&self, no_memory: bool, start: Instant) -> Option<ContainedError> {
-        let late = self.time.filter(|time| start.elapsed() > *time);
+    fn exceeded(&self, no_memory: bool, passed: Duration) -> Option<ContainedError> {
+        let late = self.time.filter(|time| passed > *time);
         no_memory.then_some(ContainedError::Memory(self.memory)).or(late.map(ContainedError::Time))
     }
 }
@@ -235,6 +264,8 @@ pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, ContainedError> {
 
 thread_local! {
     static CONTAINED: Cell<bool> = const { Cell::new(false) };
+    /// The clock of this thread, if the system tells its CPU time.
+    static CLOCK: Option<Arc<ThreadClock>> = ThreadClock::here().map(Arc::new);
     /// The contained work of this thread.
     static WATCH: RefCell<Option<Arc<Watch>>> = const { RefCell::new(None) };
 }
@@ -259,6 +290,14 @@ mod tests {
 
     const LIMITS: WorkLimits = WorkLimits { memory: 8 << 20, time: Some(Duration::from_millis(200)), stack: 1 << 20 };
 
+    /// Works until it is given up, but not for ever: its thread remains.
+    fn busy() {
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(20) {
+            hint::spin_loop();
+        }
+    }
+
     #[test]
     fn exceeding_a_limit_is_an_error_and_the_process_survives() {
         assert_eq!(contained(LIMITS, || vec![1_u8; 7 << 20].len()), Ok(7 << 20));
@@ -267,12 +306,12 @@ mod tests {
         assert_eq!(contained(LIMITS, || vec![1_u8; 9 << 20].len()), Err(ContainedError::Memory(8 << 20)));
         let doubled = || (0..60).fold(vec![1_u8], |bytes, _| [&bytes[..], &bytes].concat()).len();
         assert_eq!(contained(LIMITS, doubled), Err(ContainedError::Memory(8 << 20)));
-        let endless = || {
-            while std::hint::black_box(true) {
-                thread::sleep(Duration::from_millis(1));
-            }
-        };
-        assert_eq!(contained(LIMITS, endless), Err(ContainedError::Time(Duration::from_millis(200))));
+        assert_eq!(contained(LIMITS, busy), Err(ContainedError::Time(Duration::from_millis(200))));
+        // Work that waits, or gets no processor, has more time on the clock.
+        let pause = |time| move || thread::sleep(Duration::from_millis(time));
+        let short = WorkLimits { time: Some(Duration::from_millis(10)), ..LIMITS };
+        assert_eq!(contained(short, pause(100)), Ok(()));
+        assert_eq!(contained(short, pause(3000)), Err(ContainedError::Time(Duration::from_millis(10))));
         let failing = || -> usize { panic!("index {}", 7) };
         assert_eq!(contained(WorkLimits { time: None, ..LIMITS }, failing), Err(ContainedError::Panic("index 7".to_owned())));
         assert_eq!(caught(|| -> usize { panic!("index {}", 8) }), Err(ContainedError::Panic("index 8".to_owned())));
@@ -291,7 +330,7 @@ mod tests {
         assert_eq!((inner, sizes), (Ok(outer), Ok(vec![7 << 20; 9])));
         let error = contained(WHOLE, move || taken(9 << 20)).unwrap_err();
         assert_eq!(error.to_string(), "the part failed: it takes more than 8 MiB of memory");
-        let late = contained(WHOLE, move || part(LIMITS, exceeds, || thread::sleep(Duration::from_secs(2)))).unwrap_err();
+        let late = contained(WHOLE, move || part(LIMITS, exceeds, busy)).unwrap_err();
         assert_eq!(late.to_string(), "the part failed: it takes longer than 0.2 seconds");
         // Outside of contained work, or with too small a stack, the part is contained itself. A panic is an error of the part.
         let failing = || -> usize { panic!("index {}", 7) };

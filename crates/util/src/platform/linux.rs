@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::fs;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -55,6 +55,21 @@ pub fn own_threads() -> Option<u64> {
 /// Returns the CPU time of this process so far, of all threads.
 pub fn own_cpu_time() -> Option<Duration> {
     cpu_time(&read("/proc/self/stat"))
+}
+
+/// The CPU time of one thread of this process, for other threads.
+pub(crate) struct ThreadClock(PathBuf);
+
+impl ThreadClock {
+    /// Returns the clock of the calling thread.
+    pub(crate) fn here() -> Option<Self> {
+        fs::read_link("/proc/thread-self").ok().map(|thread| Self(Path::new("/proc").join(thread).join("stat")))
+    }
+
+    /// Returns the CPU time of the thread so far; `None` after its end.
+    pub(crate) fn cpu_time(&self) -> Option<Duration> {
+        cpu_time(&fs::read_to_string(&self.0).ok()?)
+    }
 }
 
 /// Returns a unique name: the host's boot id, the process id, and the start time in clock ticks since boot. `None` for a process

@@ -1,16 +1,33 @@
 //! Questions that only Linux answers. [`LACKS`] describes them.
 
+use std::time::Duration;
+
 /// Answers that this system lacks, as a list in words; empty if it has all.
 pub const LACKS: &str = if cfg!(windows) {
     "memory limits of containers and processes, the most memory of this process, free space on disks, the cores to which a \
-     process is pinned, traffic of disks and network"
+     process is pinned, the CPU time of a thread, traffic of disks and network"
 } else {
-    "memory limits of containers, the cores to which a process is pinned, traffic of disks and network"
+    "memory limits of containers, the cores to which a process is pinned, the CPU time of a thread, traffic of disks and network"
 };
 
 /// Returns `None`: only Linux limits the memory of a container in a way that its processes see.
 pub(crate) fn container_limit() -> Option<u128> {
     None
+}
+
+/// The CPU time of one thread, which is not determined.
+pub(crate) struct ThreadClock;
+
+impl ThreadClock {
+    /// Returns `None`.
+    pub(crate) fn here() -> Option<Self> {
+        None
+    }
+
+    /// Returns `None`.
+    pub(crate) fn cpu_time(&self) -> Option<Duration> {
+        None
+    }
 }
 
 /// Returns `None`: the number of threads is not determined.
