@@ -62,3 +62,41 @@ fn unknown_keys_take_little_time_each() {
     let (code, messages) = run_within(ADDRESSES, 10, &["from-verl".to_owned(), format!("@{}", path.display())]).expect("it ends");
     assert_eq!(code, Some(1), "{}", messages.chars().take(500).collect::<String>());
 }
+
+/// Scripts of Python that make much of little.
+fn programs() -> Vec<(&'static str, String)> {
+    let lines = |count: usize, line: &dyn Fn(usize) -> String| (0..count).map(line).collect::<String>();
+    let text = "import os\nx = 'a' * 90000\nz = [1]\n";
+    let inside =
+        format!("{}{}", lines(5000, &|i| format!("    n{i} = {i}\n")), lines(5000, &|i| format!("    def g{i}(): pass\n")));
+    vec![
+        ("texts in a list", format!("{text}{}", "z.append(x + 'b')\n".repeat(20_000))),
+        ("lines", format!("{text}{}", "z[0]\n".repeat(50_000))),
+        ("joined texts", format!("{text}y = ','.join([x] * 90000)\n")),
+        ("formatted texts", format!("{text}y = f'{}'\n", "{x}".repeat(100_000))),
+        ("filled texts", format!("{text}y = ('%s' * 40000) % tuple([x] * 40000)\ny = ('{{0}}' * 30000).format(x)\n")),
+        ("replaced texts", format!("{text}y = x.replace('a', x)\n")),
+        ("paths", format!("{text}y = os.path.join({})\n", "x, ".repeat(50_000))),
+        ("extended lists", format!("{text}{}", "z.extend(z)\n".repeat(60))),
+        ("a dict", format!("d = {{{}}}\n", lines(50_000, &|i| format!("'k{i}': {i}, ")))),
+        ("dicts", format!("d = dict(zip(range(1000), range(1000)))\n{}", "d.update(d)\nd = d | d\n".repeat(10_000))),
+        ("names of functions", format!("def f():\n{inside}f()\n")),
+        ("conditions", format!("{}{}", lines(10_000, &|i| format!("n{i} = {i}\n")), "if unknown():\n    pass\n".repeat(10_000))),
+        ("long expressions", format!("y = {}'{}'{}\n", "f(".repeat(900), "a".repeat(500_000), ")".repeat(900))),
+    ]
+}
+
+#[test]
+fn programs_are_read_within_a_fixed_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, program) in programs() {
+        let path = folder.path().join("script.py");
+        fs::write(&path, program).unwrap();
+        let (code, messages) =
+            run_within(ADDRESSES, 10, &["from-trl".to_owned(), format!("@{}", path.display())]).expect("it ends");
+        let shown: String = messages.chars().take(500).collect();
+        // No script here trains.
+        assert_eq!(code, Some(2), "{name}: {shown}");
+        assert!(messages.starts_with("error: ") && !messages.contains("panicked"), "{name}: {shown}");
+    }
+}

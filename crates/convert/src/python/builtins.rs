@@ -2,7 +2,7 @@
 
 use super::classes::{Arguments, fields};
 use super::machine::PyMachine;
-use super::operators::as_text;
+use super::operators::{append, as_text};
 use super::value::{PyObject, PyValue};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -161,7 +161,7 @@ impl<'a> PyMachine<'a> {
             }
             "os.path.join" | "posixpath.join" => {
                 let parts: Option<Vec<String>> = arguments.positional.iter().map(as_text).collect();
-                Some(PyValue::text(join(&parts?)))
+                join(&parts?).map(PyValue::text)
             }
             "os.path.basename" => first.and_then(as_text).map(|text| PyValue::text(text.rsplit('/').next().unwrap_or_default())),
             "os.path.dirname" => {
@@ -217,11 +217,16 @@ fn range<'a>(bounds: &[PyValue<'a>]) -> Option<PyValue<'a>> {
     Some(PyValue::list((from..to).step_by(usize::try_from(step).ok()?).map(PyValue::Int).collect()))
 }
 
-/// Joins parts of a path as `os.path.join`.
-fn join(parts: &[String]) -> String {
-    parts.iter().fold(String::new(), |path, part| match part {
-        part if part.starts_with('/') || path.is_empty() => part.clone(),
-        part if path.ends_with('/') => format!("{path}{part}"),
-        part => format!("{path}/{part}"),
-    })
+/// Joins parts of a path as `os.path.join`; `None` if the path is too long.
+fn join(parts: &[String]) -> Option<String> {
+    let mut path = String::new();
+    for part in parts {
+        if part.starts_with('/') {
+            path.clear();
+        } else if !path.is_empty() && !path.ends_with('/') {
+            append(&mut path, "/")?;
+        }
+        append(&mut path, part)?;
+    }
+    Some(path)
 }

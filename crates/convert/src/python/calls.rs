@@ -4,6 +4,7 @@ use super::classes::Arguments;
 use super::machine::{DEPTH, Frame, PyMachine};
 use super::statements::PyFlow;
 use super::value::{LibraryCall, PyFunction, PyValue, UnknownValue};
+use indexmap::IndexMap;
 use rustpython_ruff_python_ast::{Expr, ExprCall};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -134,7 +135,8 @@ impl<'a> PyMachine<'a> {
         keywords: Vec<(String, PyValue<'a>)>,
     ) -> PyValue<'a> {
         let missing = |name: &str| PyValue::Unknown(Rc::new(UnknownValue { line: function.line, text: name.to_string() }));
-        if self.frames.len() > DEPTH || !self.step() {
+        let around = function.around.as_ref().map_or(0, IndexMap::len);
+        if self.frames.len() > DEPTH || !self.step() || !self.entries(around) {
             return missing(function.definition.name.as_str());
         }
         self.entered.insert(function.line);

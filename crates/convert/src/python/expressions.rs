@@ -1,6 +1,7 @@
 //! Expressions.
 
 use super::machine::PyMachine;
+use super::operators::{append, as_text};
 use super::value::PyValue;
 use rustpython_ruff_python_ast::{
     Comprehension, Expr, ExprAttribute, ExprFString, ExprSubscript, FStringPart, InterpolatedStringElement, Number, UnaryOp,
@@ -14,10 +15,16 @@ const NAMES: [&str; 3] = ["dataset_name", "dataset_config", "model_name_or_path"
 const ITEMS: usize = 1024;
 
 impl<'a> PyMachine<'a> {
+    /// Returns the value of an expression. Beyond the limits of an evaluation all values are unknown.
     pub(super) fn evaluate(&mut self, expression: &'a Expr) -> PyValue<'a> {
         if !self.step() {
             return self.unknown(expression);
         }
+        let value = self.value_of(expression);
+        if self.takes(&value) { value } else { self.unknown(expression) }
+    }
+
+    fn value_of(&mut self, expression: &'a Expr) -> PyValue<'a> {
         match expression {
             Expr::NoneLiteral(_) => PyValue::None,
             Expr::BooleanLiteral(one) => PyValue::Bool(one.value),
@@ -38,12 +45,15 @@ impl<'a> PyMachine<'a> {
                 let mut entries = vec![];
                 for item in &one.items {
                     let value = self.evaluate(&item.value);
+                    if !self.entries(entries.len()) {
+                        return self.unknown(expression);
+                    }
                     match (&item.key, &value) {
                         (Some(key), _) => {
                             let key = self.evaluate(key);
                             put(&mut entries, key, value);
                         }
-                        (None, PyValue::Dict(inner)) => {
+                        (None, PyValue::Dict(inner)) if self.entries(inner.borrow().len().saturating_mul(entries.len())) => {
                             inner.borrow().iter().for_each(|(key, value)| put(&mut entries, key.clone(), value.clone()));
                         }
                         (None, _) => return self.unknown(expression),
@@ -175,20 +185,20 @@ impl<'a> PyMachine<'a> {
         for part in &one.value {
             let part = match part {
                 FStringPart::Literal(literal) => {
-                    text.push_str(&literal.value);
+                    append(&mut text, &literal.value)?;
                     continue;
                 }
                 FStringPart::FString(part) => part,
             };
             for element in &part.elements {
                 match element {
-                    InterpolatedStringElement::Literal(literal) => text.push_str(&literal.value),
+                    InterpolatedStringElement::Literal(literal) => append(&mut text, &literal.value)?,
                     InterpolatedStringElement::Interpolation(field) => {
                         let value = self.evaluate(&field.expression);
                         if field.format_spec.is_some() || field.debug_text.is_some() {
                             return None;
                         }
-                        text.push_str(&super::operators::as_text(&value)?);
+                        append(&mut text, &as_text(&value)?)?;
                     }
                 }
             }

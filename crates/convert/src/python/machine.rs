@@ -1,6 +1,6 @@
 //! The state of an evaluation: variables, limits, and what is recorded.
 
-use super::script::{PyScript, line_of};
+use super::script::PyScript;
 use super::value::{LibraryCall, PyFunction, PyValue, UnknownValue};
 use indexmap::IndexMap;
 use rustpython_ruff_python_ast::Stmt;
@@ -8,8 +8,20 @@ use rustpython_ruff_text_size::Ranged;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// Limit of evaluated statements and expressions.
+/// Limit of evaluated statements and expressions, and of the work for large values.
 const STEPS: usize = 100_000;
+
+/// Bytes of a value that count as a step.
+const STEP_BYTES: usize = 500;
+
+/// Entries of a mapping that are compared, or copied for a moment, in a step.
+const STEP_ENTRIES: usize = 64;
+
+/// Bytes of a name with its value.
+const NAME_BYTES: usize = 100;
+
+/// Characters of an unknown expression that are kept.
+const SHOWN: usize = 500;
 
 /// Limit of nested calls of the script's own functions.
 pub(super) const DEPTH: usize = 24;
@@ -62,6 +74,8 @@ pub(super) struct PyMachine<'a> {
     /// Functions of the script that were entered.
     pub entered: BTreeSet<usize>,
     steps: usize,
+    /// Positions of the ends of lines.
+    line_ends: Vec<usize>,
 }
 
 impl<'a> PyMachine<'a> {
@@ -75,6 +89,7 @@ impl<'a> PyMachine<'a> {
             is_main: false,
             entered: BTreeSet::new(),
             steps: 0,
+            line_ends: script.text.match_indices('\n').map(|(at, _)| at).collect(),
         }
     }
 
@@ -108,8 +123,25 @@ impl<'a> PyMachine<'a> {
         self.steps < STEPS
     }
 
+    /// Counts the bytes of a value; returns false at the limit.
+    pub(super) fn takes(&mut self, value: &PyValue<'a>) -> bool {
+        self.steps(value.size() / STEP_BYTES)
+    }
+
+    /// Counts names that are copied for a function; returns false at the limit.
+    pub(super) fn names_taken(&mut self, count: usize) -> bool {
+        self.steps(count * NAME_BYTES / STEP_BYTES)
+    }
+
+    /// Counts entries of a mapping that are compared, or copied for a moment; returns false at the limit.
+    pub(super) fn entries(&mut self, count: usize) -> bool {
+        self.steps(count / STEP_ENTRIES)
+    }
+
+    /// Returns the line of a node, from 1.
     pub(super) fn line(&self, node: &impl Ranged) -> usize {
-        line_of(self.script.text, node.range().start().to_usize())
+        let start = node.range().start().to_usize();
+        self.line_ends.partition_point(|end| *end < start) + 1
     }
 
     /// Returns the unknown value of an expression.
@@ -120,7 +152,12 @@ impl<'a> PyMachine<'a> {
     pub(super) fn unread(&self, node: &impl Ranged) -> UnknownValue {
         let range = node.range();
         let text = self.script.text.get(range.start().to_usize()..range.end().to_usize()).unwrap_or_default();
-        UnknownValue { line: self.line(node), text: text.split_whitespace().collect::<Vec<_>>().join(" ") }
+        let end = text.char_indices().nth(SHOWN).map(|(at, _)| at);
+        let mut shown = text[..end.unwrap_or(text.len())].split_whitespace().collect::<Vec<_>>().join(" ");
+        if end.is_some() {
+            shown.push('…');
+        }
+        UnknownValue { line: self.line(node), text: shown }
     }
 
     pub(super) fn frame(&mut self) -> &mut Frame<'a> {

@@ -2,7 +2,7 @@
 
 use super::classes::Arguments;
 use super::machine::PyMachine;
-use super::operators::as_text;
+use super::operators::{append, as_text};
 use super::value::PyValue;
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ impl<'a> PyMachine<'a> {
                 match name {
                     "append" => items.borrow_mut().push(first?.clone()),
                     "extend" => {
-                        let more = first.and_then(PyValue::items)?;
+                        let more = self.iterate(first?)?;
                         items.borrow_mut().extend(more);
                     }
                     "copy" => return Some(PyValue::list(items.borrow().clone())),
@@ -25,6 +25,10 @@ impl<'a> PyMachine<'a> {
                 Some(PyValue::None)
             }
             PyValue::Dict(entries) => {
+                let more = arguments.positional.first().map_or(0, |more| more.size() / 64) + arguments.keywords.len();
+                if !self.entries(entries.borrow().len().saturating_mul(more)) {
+                    return None;
+                }
                 let found = |key: &PyValue<'a>| {
                     let entries = entries.borrow();
                     entries.iter().position(|(known, _)| known.equals(key) == Some(true))
@@ -91,15 +95,19 @@ fn of_text<'a>(text: &str, name: &str, arguments: &Arguments<'a>) -> Option<PyVa
         "rstrip" => PyValue::text(text.trim_end_matches(letters)),
         "lower" => PyValue::text(text.to_lowercase()),
         "upper" => PyValue::text(text.to_uppercase()),
-        "replace" => PyValue::text(text.replace(part()?, arguments.positional.get(1)?.as_text()?)),
+        "replace" => {
+            let (old, new) = (part()?, arguments.positional.get(1)?.as_text()?);
+            let pieces: Vec<&str> = text.split(old).collect();
+            PyValue::text(joined(pieces.into_iter().map(|piece| Some(piece.to_owned())), new)?)
+        }
         "split" | "rsplit" if arguments.positional.len() > 1 || !arguments.keywords.is_empty() => return None,
         "split" | "rsplit" => match first {
             None => pieces(text.split_whitespace().collect()),
             Some(_) => pieces(text.split(part()?).collect()),
         },
         "join" => {
-            let items: Option<Vec<String>> = first?.items()?.iter().map(as_text).collect();
-            PyValue::text(items?.join(text))
+            let items = first?.items()?;
+            PyValue::text(joined(items.iter().map(as_text), text)?)
         }
         "startswith" => PyValue::Bool(text.starts_with(part()?)),
         "endswith" => PyValue::Bool(text.ends_with(part()?)),
@@ -108,12 +116,22 @@ fn of_text<'a>(text: &str, name: &str, arguments: &Arguments<'a>) -> Option<PyVa
     })
 }
 
+/// Joins texts; `None` if one is unknown, or the result is too long.
+fn joined(parts: impl Iterator<Item = Option<String>>, between: &str) -> Option<String> {
+    let mut text = String::new();
+    for (i, part) in parts.enumerate() {
+        append(&mut text, if i == 0 { "" } else { between })?;
+        append(&mut text, &part?)?;
+    }
+    Some(text)
+}
+
 /// Fills `{}`, `{0}` and `{name}` of a text.
 fn format_text(text: &str, arguments: &Arguments) -> Option<String> {
     let mut filled = String::new();
     let (mut rest, mut next) = (text, 0);
     while let Some((before, after)) = rest.split_once('{') {
-        filled.push_str(before);
+        append(&mut filled, before)?;
         let (field, after) = after.split_once('}')?;
         let value = if field.is_empty() {
             next += 1;
@@ -123,9 +141,9 @@ fn format_text(text: &str, arguments: &Arguments) -> Option<String> {
         } else {
             arguments.keywords.iter().find(|(name, _)| name == field).map(|(_, value)| value)
         };
-        filled.push_str(&as_text(value?)?);
+        append(&mut filled, &as_text(value?)?)?;
         rest = after;
     }
-    filled.push_str(rest);
+    append(&mut filled, rest)?;
     Some(filled)
 }

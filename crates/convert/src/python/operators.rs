@@ -9,7 +9,7 @@ const LENGTH: usize = 100_000;
 
 impl<'a> PyMachine<'a> {
     /// Applies a binary operator; `None` if a value is unknown.
-    pub(super) fn operate(&self, left: &PyValue<'a>, op: Operator, right: &PyValue<'a>) -> Option<PyValue<'a>> {
+    pub(super) fn operate(&mut self, left: &PyValue<'a>, op: Operator, right: &PyValue<'a>) -> Option<PyValue<'a>> {
         match (left, op, right) {
             (PyValue::Text(one), Operator::Add, PyValue::Text(other)) => {
                 (one.len() + other.len() < LENGTH).then(|| PyValue::text(format!("{one}{other}")))
@@ -30,6 +30,9 @@ impl<'a> PyMachine<'a> {
                 (length < LENGTH).then(|| PyValue::list(items.iter().cloned().cycle().take(length).collect()))
             }
             (PyValue::Dict(one), Operator::BitOr, PyValue::Dict(other)) => {
+                if !self.entries(one.borrow().len().saturating_mul(other.borrow().len())) {
+                    return None;
+                }
                 let mut entries = other.borrow().clone();
                 let is_new = |key: &PyValue<'a>| other.borrow().iter().all(|(known, _)| known.equals(key) != Some(true));
                 let mut first: Vec<_> = one.borrow().iter().filter(|(key, _)| is_new(key)).cloned().collect();
@@ -94,10 +97,15 @@ fn percent<'a>(text: &str, value: &PyValue<'a>) -> Option<PyValue<'a>> {
     let mut filled = pieces.next()?.to_string();
     for piece in pieces {
         let rest = piece.strip_prefix(['s', 'd'])?;
-        filled.push_str(&as_text(values.next()?)?);
-        filled.push_str(rest);
+        append(&mut filled, &as_text(values.next()?)?)?;
+        append(&mut filled, rest)?;
     }
     Some(PyValue::text(filled))
+}
+
+/// Appends to a text; `None` if it becomes too long.
+pub(super) fn append(text: &mut String, part: &str) -> Option<()> {
+    (text.len() + part.len() < LENGTH).then(|| text.push_str(part))
 }
 
 /// Returns the text that `str` makes of a value.

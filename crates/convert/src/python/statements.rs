@@ -82,7 +82,8 @@ impl<'a> PyMachine<'a> {
             Stmt::FunctionDef(one) => {
                 let line = self.line(&one.name);
                 let inside = self.frames.len() > 1;
-                let around = inside.then(|| {
+                let names = self.frame().names.len() + self.frame().around.len();
+                let around = (inside && self.names_taken(names)).then(|| {
                     let frame = self.frame();
                     let mut around = frame.around.clone();
                     around.extend(frame.names.iter().map(|(name, value)| (name.clone(), value.clone())));
@@ -181,6 +182,10 @@ impl<'a> PyMachine<'a> {
 
     /// Walks through two branches. A run takes one of them.
     fn either(&mut self, one: impl FnOnce(&mut Self) -> PyFlow<'a>, other: impl FnOnce(&mut Self) -> PyFlow<'a>) -> PyFlow<'a> {
+        let names = self.frame().names.len();
+        if !self.entries(names) {
+            return PyFlow::Raise;
+        }
         let before = self.names();
         self.uncertain += 1;
         let first = one(self);

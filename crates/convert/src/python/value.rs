@@ -164,6 +164,17 @@ impl<'a> PyValue<'a> {
         Self::Dict(Rc::new(RefCell::new(entries)))
     }
 
+    /// Returns the memory of a text, list or dict in bytes, roughly and without the values inside.
+    pub(super) fn size(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::List(items) => 32 * items.borrow().len(),
+            Self::Tuple(items) => 32 * items.len(),
+            Self::Dict(entries) => 64 * entries.borrow().len(),
+            _ => 0,
+        }
+    }
+
     pub(crate) fn as_text(&self) -> Option<&str> {
         if let Self::Text(text) = self { Some(text) } else { None }
     }
