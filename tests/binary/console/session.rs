@@ -199,7 +199,8 @@ fn pattern(shown: &str) -> Regex {
             "…" => "[^\n]*",
             piece if piece.contains('…') => r"\n(?:[^\n]*\n)*?",
             piece if piece.starts_with(' ') => " +",
-            _ => r"-?[\d.,]+(?:e-?\d+)?",
+            // A slow machine takes `1m02s` in place of `3s`.
+            _ => r"(?:\d+[hm])*-?[\d.,]+(?:e-?\d+)?",
         });
         at = found.end();
     }

@@ -21,7 +21,7 @@ pub struct WorkLimits {
     /// Bytes that the work may allocate, in addition to its input. Only allocations on the work's own thread count, and only
     /// where [`LimitedMemory`](super::limited_memory::LimitedMemory) is the global allocator.
     pub memory: usize,
-    /// CPU time of the work's thread, and [`STARVED`] times as long on the clock; `None` = no limit. Where the system does not
+    /// CPU time of the work's thread, and thirty times as long on the clock; `None` = no limit. Where the system does not
     /// tell a thread's CPU time, time on the clock.
     pub time: Option<Duration>,
     /// Bytes of the stack. Unused parts take no memory.
