@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Two programs of ours in turn, each time in a fresh process: did a change cost time?
+"""Two builds of burnish in turn, each time in a fresh process: did a change cost time?
 
     python3 scripts/bench/bench_versions.py --before OLD/trainer --after target/release/trainer --threads 2 [--repeats 5]
 

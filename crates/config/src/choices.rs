@@ -29,7 +29,7 @@ impl Choices {
     }
 
     /// Returns the choices of a key, without the names that are refused.
-    pub fn for_key(&self, key: &str) -> impl Iterator<Item = &Choice> {
+    pub(crate) fn for_key(&self, key: &str) -> impl Iterator<Item = &Choice> {
         self.0.iter().filter(move |choice| choice.key == key && choice.absent.is_none())
     }
 

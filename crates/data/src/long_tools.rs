@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::{Value, json};
 
-use crate::prompts::PromptOptions;
+use crate::template::variables::TemplateVariables;
 use crate::tokens::tokenizer::Tokenizer;
 
 /// Hashes of the tools that are too long.
@@ -20,15 +20,19 @@ fn hash(tools: &[Value]) -> u64 {
 
 impl LongTools {
     /// Finds the tools of loops with which an empty message is longer than a prompt may be.
-    pub(crate) fn find(tokenizer: &Tokenizer, options: &PromptOptions) -> Self {
+    pub(crate) fn find<'a>(
+        tools: impl Iterator<Item = &'a Vec<Value>>,
+        max_prompt_length: usize,
+        chat_kwargs: &TemplateVariables,
+        tokenizer: &Tokenizer,
+    ) -> Self {
         let is_long = |tools: &[Value]| {
-            let mut variables = options.chat_kwargs.clone();
+            let mut variables = chat_kwargs.clone();
             variables.insert("tools".to_owned(), tools.into());
             // A template may refuse an empty message.
             let text = tokenizer.apply_chat_template(&json!([{"role": "user", "content": ""}]), true, variables).ok()?;
-            tokenizer.encode(&text).ok().map(|ids| ids.len() > options.max_prompt_length)
+            tokenizer.encode(&text).ok().map(|ids| ids.len() > max_prompt_length)
         };
-        let tools = options.agents.tools.values().filter(|_| options.filter_overlong_prompts);
         Self(tools.filter(|tools| is_long(tools) == Some(true)).map(|tools| hash(tools)).collect())
     }
 

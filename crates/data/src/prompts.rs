@@ -162,7 +162,8 @@ pub fn load_prompts(files: &[PathBuf], tokenizer: &Tokenizer, options: &PromptOp
     let rows = options.reading.apply(rows);
     let total = rows.chosen();
     let (of, with) = (PromptOptions { ground_truth: truth.clone(), ..options.clone() }, tokenizer.clone());
-    let long_tools = LongTools::find(tokenizer, options);
+    let tools = options.agents.tools.values().filter(|_| options.filter_overlong_prompts);
+    let long_tools = LongTools::find(tools, options.max_prompt_length, &options.chat_kwargs, tokenizer);
     let (mut prompts, malformed) = rows.each_or(options.reading.on_malformed, move |index, row| {
         let prompt = read_prompt(&row, index, &with, &of, &long_tools)?;
         of.refuse_far_too_long(&prompt)?;

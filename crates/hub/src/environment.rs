@@ -53,7 +53,7 @@ pub struct RetryWaits {
 
 impl RetryWaits {
     /// The waits for the Hub.
-    pub const PATIENT: Self =
+    pub(crate) const PATIENT: Self =
         Self { first: Duration::from_millis(500), longest: Duration::from_secs(60), total: Duration::from_secs(600) };
     /// Waits for tests, which replace the server.
     pub const SHORT: Self =

@@ -45,7 +45,7 @@ impl ChunkWriter {
     }
 
     /// Returns all chunks of a complete reply with one choice.
-    pub fn all_chunks(mut self, tokenizer: &Tokenizer, reply: &Completion) -> String {
+    pub(crate) fn all_chunks(mut self, tokenizer: &Tokenizer, reply: &Completion) -> String {
         let mut events = self.begin();
         for id in &reply.response.ids {
             events += &self.token(tokenizer, 0, *id);

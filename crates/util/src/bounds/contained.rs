@@ -6,6 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::hint;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -13,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::limited_memory::limit;
-use crate::platform::ThreadClock;
+use crate::platform;
 
 /// The limits of some work.
 #[derive(Clone, Copy, Debug)]
@@ -78,13 +79,14 @@ pub const BEFORE_PART: usize = 32 << 20;
 /// # Errors
 /// If the work panics or exceeds its limits. After an exceeded limit, its thread and its memory remain until the process ends.
 pub fn contained<T: Send + 'static>(limits: WorkLimits, work: impl FnOnce() -> T + Send + 'static) -> Result<T, ContainedError> {
-    let watch = Arc::new(Watch { stack: limits.stack, exceeded: Arc::default(), clock: OnceLock::new(), part: Mutex::default() });
+    let watch =
+        Arc::new(Watch { stack: limits.stack, exceeded: Arc::default(), thread: OnceLock::new(), part: Mutex::default() });
     let (sender, receiver) = sync_channel(1);
     let watched = watch.clone();
     let run = move || {
         let bounds = limit(limits.memory, watched.exceeded.clone());
         CONTAINED.set(true);
-        _ = watched.clock.set(CLOCK.with(Clone::clone));
+        _ = watched.thread.set(THREAD.with(Clone::clone));
         WATCH.replace(Some(watched));
         let result = catch_unwind(AssertUnwindSafe(work));
         WATCH.take();
@@ -143,7 +145,8 @@ struct Watch {
     stack: usize,
     /// True once the memory limit is exceeded; the thread then stops for good.
     exceeded: Arc<AtomicBool>,
-    clock: OnceLock<Option<Arc<ThreadClock>>>,
+    /// The name of the thread, if the system tells its CPU time.
+    thread: OnceLock<Option<Arc<Path>>>,
     part: Mutex<Option<RunningPart>>,
 }
 
@@ -163,7 +166,7 @@ impl Watch {
     fn exceeded_limit(&self, limits: &WorkLimits, times: &mut RunningTime) -> Option<ContainedError> {
         let mut part = self.part();
         let exceeded = self.exceeded.load(Ordering::Acquire);
-        let cpu_time = self.clock.get().and_then(|clock| clock.as_ref()?.cpu_time());
+        let cpu_time = self.thread.get().and_then(|thread| platform::thread_cpu_time(thread.as_ref()?));
         if let Some(error) = part.as_mut().and_then(|part| part.limits.exceeded(exceeded, part.times.passed(cpu_time))) {
             return part.take().map(|part| ContainedError::Part((part.exceeds)(error)));
         }
@@ -264,8 +267,8 @@ pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, ContainedError> {
 
 thread_local! {
     static CONTAINED: Cell<bool> = const { Cell::new(false) };
-    /// The clock of this thread, if the system tells its CPU time.
-    static CLOCK: Option<Arc<ThreadClock>> = ThreadClock::here().map(Arc::new);
+    /// The name of this thread, if the system tells its CPU time.
+    static THREAD: Option<Arc<Path>> = platform::own_thread().map(Arc::from);
     /// The contained work of this thread.
     static WATCH: RefCell<Option<Arc<Watch>>> = const { RefCell::new(None) };
 }

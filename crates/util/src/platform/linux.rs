@@ -57,19 +57,14 @@ pub fn own_cpu_time() -> Option<Duration> {
     cpu_time(&read("/proc/self/stat"))
 }
 
-/// The CPU time of one thread of this process, for other threads.
-pub(crate) struct ThreadClock(PathBuf);
+/// Returns a name of the calling thread for [`thread_cpu_time`].
+pub(crate) fn own_thread() -> Option<PathBuf> {
+    fs::read_link("/proc/thread-self").ok().map(|thread| Path::new("/proc").join(thread).join("stat"))
+}
 
-impl ThreadClock {
-    /// Returns the clock of the calling thread.
-    pub(crate) fn here() -> Option<Self> {
-        fs::read_link("/proc/thread-self").ok().map(|thread| Self(Path::new("/proc").join(thread).join("stat")))
-    }
-
-    /// Returns the CPU time of the thread so far; `None` after its end.
-    pub(crate) fn cpu_time(&self) -> Option<Duration> {
-        cpu_time(&fs::read_to_string(&self.0).ok()?)
-    }
+/// Returns the CPU time of a thread of this process so far; `None` after its end.
+pub(crate) fn thread_cpu_time(thread: &Path) -> Option<Duration> {
+    cpu_time(&fs::read_to_string(thread).ok()?)
 }
 
 /// Returns a unique name: the host's boot id, the process id, and the start time in clock ticks since boot. `None` for a process

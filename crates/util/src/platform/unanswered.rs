@@ -1,5 +1,6 @@
 //! Questions that only Linux answers. [`LACKS`] describes them.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Answers that this system lacks, as a list in words; empty if it has all.
@@ -15,19 +16,14 @@ pub(crate) fn container_limit() -> Option<u128> {
     None
 }
 
-/// The CPU time of one thread, which is not determined.
-pub(crate) struct ThreadClock;
+/// Returns `None`: the CPU time of a thread is not determined.
+pub(crate) fn own_thread() -> Option<PathBuf> {
+    None
+}
 
-impl ThreadClock {
-    /// Returns `None`.
-    pub(crate) fn here() -> Option<Self> {
-        None
-    }
-
-    /// Returns `None`.
-    pub(crate) fn cpu_time(&self) -> Option<Duration> {
-        None
-    }
+/// Returns `None`.
+pub(crate) fn thread_cpu_time(_: &Path) -> Option<Duration> {
+    None
 }
 
 /// Returns `None`: the number of threads is not determined.

@@ -45,7 +45,7 @@ pub fn integral_digits(value: f64) -> Option<String> {
 }
 
 /// Returns digits without the underscores between them; `None` if the text is empty or has other characters.
-pub fn without_underscores(digits: &str) -> Option<String> {
+pub(crate) fn without_underscores(digits: &str) -> Option<String> {
     let well = digits.split('_').all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
     well.then(|| digits.replace('_', ""))
 }

@@ -16,7 +16,7 @@ use super::types::{TokenGrads, TokenStats};
 const MAX_LOGITS: usize = 16 * 1024 * 1024;
 
 /// The number of tokens whose logits are kept at a time.
-pub fn tokens_at_once(tokens: usize, vocabulary: usize) -> usize {
+pub(crate) fn tokens_at_once(tokens: usize, vocabulary: usize) -> usize {
     (MAX_LOGITS / vocabulary).clamp(1, tokens.max(1))
 }
 

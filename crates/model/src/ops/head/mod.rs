@@ -30,7 +30,7 @@ mod types;
 
 pub use calls::{head_backward, head_fused_backward, head_stats, head_top_k};
 pub use divergence::Divergence;
-pub use fused_backward::tokens_at_once;
+pub(crate) use fused_backward::tokens_at_once;
 pub(crate) use products::GPU_CHUNK;
 pub use tiles::tile;
 pub use top_k::{TopK, TopKStats};

@@ -5,8 +5,7 @@ use std::sync::{LazyLock, PoisonError, RwLock};
 
 use regex::{Captures, Regex};
 
-use super::names::{is_secret, is_secret_value};
-use super::text::remember_in;
+use super::names::is_secret_value;
 
 /// The text shown instead of a secret.
 pub const HIDDEN: &str = "***";
@@ -67,18 +66,6 @@ pub fn remember_setting(name: &str, value: &str) {
     if is_secret_value(name, value) {
         let value = value.trim();
         remember(value.strip_prefix("Bearer ").or_else(|| value.strip_prefix("Basic ")).unwrap_or(value));
-    }
-}
-
-/// Remembers the values of secret environment variables, and the secret parts of addresses in others.
-pub fn remember_environment() {
-    for (name, value) in std::env::vars_os() {
-        let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else { continue };
-        if is_secret(name) {
-            remember(value);
-        } else if value.contains("://") {
-            remember_in(value);
-        }
     }
 }
 

@@ -9,6 +9,6 @@ mod names;
 mod tests;
 mod text;
 
-pub use memory::{HIDDEN, hide, is_hidden, remember, remember_environment, remember_setting};
+pub use memory::{HIDDEN, hide, is_hidden, remember, remember_setting};
 pub use names::{is_secret, is_secret_value};
-pub use text::{remember_in, remember_listed, remember_words};
+pub use text::{remember_environment, remember_in, remember_listed, remember_words};

@@ -47,6 +47,18 @@ pub fn remember_in(text: &str) {
     }
 }
 
+/// Remembers the values of secret environment variables, and the secret parts of addresses in others.
+pub fn remember_environment() {
+    for (name, value) in std::env::vars_os() {
+        let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else { continue };
+        if is_secret(name) {
+            remember(value);
+        } else if value.contains("://") {
+            remember_in(value);
+        }
+    }
+}
+
 /// Remembers the secret values in the words of a command line, where a value may be the word after its option.
 pub fn remember_words<W: AsRef<str>>(words: &[W]) {
     for (at, word) in words.iter().enumerate() {
