@@ -7,9 +7,9 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use super::error::CliError;
 use super::together::{refuse_several, reported_once};
 use super::{
-    chat, completions, config, data, devices, eval, examples, exit_codes, export, fetch, from_openrlhf, from_peer, from_trl,
-    from_verl, generate, man, mistyped, recipes, report, reward, run_source, runs, self_check, serve, serve_rm, stage, train,
-    welcome,
+    chat, completions, config, data, devices, doctor, eval, examples, exit_codes, export, fetch, from_openrlhf, from_peer,
+    from_trl, from_verl, generate, man, mistyped, recipes, report, reward, run_source, runs, self_check, serve, serve_rm, stage,
+    train, welcome,
 };
 use crate::pipelines::distill::Distill;
 use crate::pipelines::dpo::Dpo;
@@ -63,6 +63,8 @@ enum Command {
     /// List runs and their state
     #[command(subcommand)]
     Runs(runs::RunsCommand),
+    /// Name why a run does not learn, or will not: of burnish, TRL or verl
+    Doctor(doctor::DoctorArgs),
     /// Write a data set in verl's parquet schema
     Data(data::DataArgs),
     /// Copy the model of a checkpoint, as a folder that transformers loads
@@ -145,6 +147,7 @@ pub fn run(cli: Cli, output: Output) -> Result<(), CliError> {
         Some(Command::ServeRm(args)) => serve_rm::run(&args),
         Some(Command::Report(args)) => report::run(&args),
         Some(Command::Runs(command)) => runs::run(command),
+        Some(Command::Doctor(args)) => doctor::run(&args),
         Some(Command::Data(args)) => data::run(args),
         Some(Command::Export(args)) => export::run(&args),
         Some(Command::Fetch(args)) => fetch::run(&args),

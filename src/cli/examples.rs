@@ -96,6 +96,10 @@ pub(super) const EXAMPLES: &[Row] = &[
         "trainer runs show",
         ["trainer runs show checkpoints/project/grpo", "trainer runs show checkpoints/project/grpo/global_step_20"],
     ),
+    (
+        "trainer doctor",
+        ["trainer doctor checkpoints/project/grpo", "trainer doctor ppo_trainer.yaml data.max_response_length=32"],
+    ),
     ("trainer data", ["trainer data gsm8k --output data/gsm8k", "trainer data gsm8k --input downloaded --output data/gsm8k"]),
     (
         "trainer data select",

@@ -12,6 +12,7 @@ mod conversion;
 mod data;
 mod data_select;
 mod devices;
+mod doctor;
 mod error;
 mod eval;
 mod examples;

@@ -1,0 +1,21 @@
+//! Facts that are not metrics: about the model's template and the rows. They are gathered before a run, or found among its files.
+
+/// Facts about model and rows. An empty list or `None` means unknown.
+#[derive(Debug, Default)]
+pub struct Facts {
+    /// The model has a chat template.
+    pub has_chat_template: Option<bool>,
+    /// Prompts of training, all or the first.
+    pub prompts: Vec<KnownPrompt>,
+    /// Prompts of validation.
+    pub val_prompts: Vec<KnownPrompt>,
+}
+
+/// The prompt of a row.
+#[derive(Clone, Debug)]
+pub struct KnownPrompt {
+    /// The text that the model reads; the text of the row if the template is unknown.
+    pub text: String,
+    /// The row has a plain text in place of messages.
+    pub is_plain_text: bool,
+}

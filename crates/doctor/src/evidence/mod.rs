@@ -1,0 +1,57 @@
+//! What is known about a run: the only input of a check.
+
+mod facts;
+mod names;
+mod rows;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::check::CheckPhase;
+pub use facts::{Facts, KnownPrompt};
+pub use names::RunLibrary;
+pub use rows::MetricRow;
+pub(crate) use rows::{first_streak, mean};
+
+/// What is known about a run. Names of metrics are burnish's, which are verl's where verl has the metric.
+#[derive(Debug)]
+pub struct Evidence {
+    /// Before the run, or with its metrics.
+    pub phase: CheckPhase,
+    /// The library whose settings the advice names.
+    pub library: RunLibrary,
+    /// Steps with their metrics, in order. A step of validation alone has a row too.
+    pub rows: Vec<MetricRow>,
+    /// Settings by dotted key, in the library's names.
+    pub settings: BTreeMap<String, Value>,
+    /// Reward functions with their weights.
+    pub functions: Vec<(String, f64)>,
+    /// Facts about model, template and rows.
+    pub facts: Facts,
+    /// What was read, for the first line of the output.
+    pub sources: Vec<String>,
+}
+
+impl Evidence {
+    /// Returns evidence that holds nothing yet.
+    pub fn new(phase: CheckPhase, library: RunLibrary) -> Self {
+        let (rows, settings, functions, sources) = (vec![], BTreeMap::new(), vec![], vec![]);
+        Self { phase, library, rows, settings, functions, facts: Facts::default(), sources }
+    }
+
+    /// Replaces the names of settings in braces by those of the library. A name that the table lacks is a key of burnish.
+    pub(crate) fn advise(&self, remedy: &str) -> String {
+        names::fill(self.library, remedy)
+    }
+
+    /// Returns a setting, by the name in braces that advice uses, or by its own key.
+    pub(crate) fn setting(&self, name: &str) -> Option<&Value> {
+        self.settings.get(names::key(self.library, name))
+    }
+
+    /// Returns the number of a setting.
+    pub(crate) fn setting_number(&self, name: &str) -> Option<f64> {
+        self.setting(name)?.as_f64()
+    }
+}

@@ -1,0 +1,37 @@
+//! Metrics of the steps of a run.
+
+use std::collections::BTreeMap;
+
+use super::Evidence;
+
+/// The metrics of a step.
+#[derive(Clone, Debug, Default)]
+pub struct MetricRow {
+    /// The step; validation before the first is step 0.
+    pub step: u64,
+    /// Values by name. NaN is a value.
+    pub values: BTreeMap<String, f64>,
+}
+
+impl Evidence {
+    /// Returns the values of a metric with their steps. Values that are not finite are left out.
+    pub(crate) fn series(&self, name: &str) -> Vec<(u64, f64)> {
+        let values = self.rows.iter().filter_map(|row| Some((row.step, *row.values.get(name)?)));
+        values.filter(|(_, value)| value.is_finite()).collect()
+    }
+
+    /// Returns the values of the first of these metrics that the run has.
+    pub(crate) fn first_of<'a>(&self, names: &[&'a str]) -> Option<(&'a str, Vec<(u64, f64)>)> {
+        names.iter().map(|name| (*name, self.series(name))).find(|(_, series)| !series.is_empty())
+    }
+}
+
+/// Returns the first step of the first `count` values in a row that the predicate accepts.
+pub(crate) fn first_streak(series: &[(u64, f64)], count: usize, accepts: impl Fn(f64) -> bool) -> Option<u64> {
+    series.windows(count).find(|window| window.iter().all(|(_, value)| accepts(*value))).map(|window| window[0].0)
+}
+
+/// Returns the mean of the values; 0 without values.
+pub(crate) fn mean(values: &[(u64, f64)]) -> f64 {
+    values.iter().map(|(_, value)| value).sum::<f64>() / values.len().max(1) as f64
+}

@@ -1,0 +1,17 @@
+//! Checks that name why a run does not learn: before it, from its settings and rendered rows, and afterwards, from its metrics.
+//!
+//! Reading order: a [`Check`] is an entry of the registry [`CHECKS`], one file under `checks/`. It judges [`Evidence`] and nothing
+//! else, and its [`Finding`] has a [`Verdict`], a sentence and a remedy. `read/` gathers evidence from the folder of a run, of
+//! burnish or of another library; `trainer doctor` gathers evidence about a configuration and fills [`Facts`].
+
+mod check;
+mod checks;
+mod evidence;
+mod finding;
+mod read;
+
+pub use check::{Check, CheckPhase, Diagnosis, diagnose};
+pub use checks::CHECKS;
+pub use evidence::{Evidence, Facts, KnownPrompt, MetricRow, RunLibrary};
+pub use finding::{Finding, Verdict};
+pub use read::read;

@@ -1,0 +1,85 @@
+//! What TRL leaves: trainer_state.json, and next to it training_args.json, tokenizer_config.json, completions and rows.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use burnish_util::json_number;
+use serde_json::Value;
+
+use super::lenient;
+use crate::check::CheckPhase;
+use crate::evidence::{Evidence, MetricRow, RunLibrary};
+
+const STATE: &str = "trainer_state.json";
+
+/// Names of TRL, and those of burnish. A name that the table lacks stays.
+const NAMES: &[(&str, &str)] = &[
+    ("reward", "critic/score/mean"),
+    ("reward_std", "critic/score/std"),
+    ("frac_reward_zero_std", "reward/zero_std_ratio"),
+    ("kl", "actor/kl_loss"),
+    ("learning_rate", "actor/lr"),
+    ("completions/clipped_ratio", "response/truncated_ratio"),
+    ("completions/mean_length", "response_length/mean"),
+    ("completions/max_length", "response_length/max"),
+    ("completions/min_length", "response_length/min"),
+    ("clip_ratio/region_mean", "actor/pg_clipfrac"),
+    ("grad_norm", "actor/grad_norm"),
+    ("entropy", "actor/entropy"),
+    ("loss", "train/loss"),
+    ("step_time", "timing_s/step"),
+    ("eval_loss", "val/loss"),
+    ("rewards/accuracies", "train/accuracy"),
+    ("rewards/margins", "train/margin"),
+];
+
+/// Reads a folder or a `trainer_state.json`. Of a folder of checkpoints, the last checkpoint has the longest record.
+pub(super) fn read(path: &Path) -> Result<Option<Evidence>> {
+    let Some(state_path) = state_of(path) else { return Ok(None) };
+    let state = lenient::read_json(&state_path)?;
+    let history = state["log_history"].as_array().with_context(|| format!("{} has no log_history", state_path.display()))?;
+    let mut evidence = Evidence::new(CheckPhase::After, RunLibrary::Trl);
+    for entry in history {
+        add(&mut evidence.rows, entry);
+    }
+    evidence.rows.sort_by_key(|row| row.step);
+    evidence.sources.push(format!("{}: metrics of {} steps", state_path.display(), evidence.rows.len()));
+    Ok(Some(evidence))
+}
+
+/// Adds an entry of `log_history` to the row of its step. The last entry, with the run time, is a summary and not a step.
+fn add(rows: &mut Vec<MetricRow>, entry: &Value) {
+    let (Some(object), Some(step)) = (entry.as_object(), entry["step"].as_u64()) else { return };
+    if object.contains_key("train_runtime") {
+        return;
+    }
+    let renamed = |name: &String| {
+        NAMES.iter().find(|(theirs, _)| theirs == name).map_or_else(|| own_name(name), |(_, ours)| (*ours).to_owned())
+    };
+    let values = object.iter().filter_map(|(name, value)| Some((renamed(name), json_number::from_value(value)?)));
+    match rows.iter_mut().find(|row| row.step == step) {
+        Some(row) => row.values.extend(values),
+        None => rows.push(MetricRow { step, values: values.collect() }),
+    }
+}
+
+/// Returns burnish's name of a reward function's mean or deviation.
+fn own_name(name: &str) -> String {
+    match name.strip_prefix("rewards/") {
+        Some(rest) if rest.ends_with("/mean") || rest.ends_with("/std") => format!("reward/{rest}"),
+        _ => name.to_owned(),
+    }
+}
+
+fn state_of(path: &Path) -> Option<PathBuf> {
+    if path.is_file() {
+        return path.file_name().is_some_and(|name| name == STATE).then(|| path.to_owned());
+    }
+    if path.join(STATE).is_file() {
+        return Some(path.join(STATE));
+    }
+    let step = |folder: &Path| folder.file_name()?.to_str()?.strip_prefix("checkpoint-")?.parse::<u64>().ok();
+    let below = path.read_dir().ok()?.flatten().map(|entry| entry.path());
+    let last = below.filter(|folder| folder.join(STATE).is_file()).filter_map(|folder| Some((step(&folder)?, folder)));
+    last.max().map(|(_, folder)| folder.join(STATE))
+}

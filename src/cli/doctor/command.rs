@@ -1,0 +1,67 @@
+//! `trainer doctor`: decides between a record and a configuration, and prints the findings.
+
+use std::path::Path;
+
+use clap::Args;
+
+use super::super::args::ConfigArgs;
+use super::super::error::CliError;
+use super::super::json::{JsonArg, print_rows};
+use super::super::print::print;
+use super::{before, show};
+use burnish_doctor::{Verdict, diagnose, read};
+
+#[derive(Args)]
+pub(crate) struct DoctorArgs {
+    /// Folder of a run, trainer_state.json of TRL, or metrics of verl; or a configuration, to be checked before it runs
+    #[arg(value_name = "RUN|CONFIG")]
+    source: Option<String>,
+    #[command(flatten)]
+    config: ConfigArgs,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+/// Makes all checks and prints their findings.
+///
+/// # Errors
+/// If a check fails, or the source cannot be read.
+pub(crate) fn run(args: &DoctorArgs) -> Result<(), CliError> {
+    let evidence = match args.source.as_deref().filter(|source| is_record(args, source)) {
+        Some(source) => read(Path::new(source)).map_err(CliError::setup)?,
+        None => before::evidence(&configuration(args)?)?,
+    };
+    let findings = diagnose(&evidence);
+    match args.json.json {
+        true => print_rows(findings.iter().map(show::row))?,
+        false => print(&show::text(&evidence, &findings))?,
+    }
+    let failed: Vec<&str> =
+        findings.iter().filter(|one| one.finding.verdict == Verdict::Fail).map(|one| one.check.name).collect();
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(CliError::Run(format!("the doctor found a fault: {}", failed.join(", ")))),
+    }
+}
+
+/// Returns true if the source is the record of a run: a folder, or a file that is not a configuration.
+fn is_record(args: &DoctorArgs, source: &str) -> bool {
+    let is_yaml = source.ends_with(".yaml") || source.ends_with(".yml");
+    !has_config(args) && !is_yaml && Path::new(source).exists()
+}
+
+fn has_config(args: &DoctorArgs) -> bool {
+    args.config.config.is_some() || args.config.config_name.is_some()
+}
+
+/// Returns the arguments of the configuration. The first word is its name, unless a flag names it.
+fn configuration(args: &DoctorArgs) -> Result<ConfigArgs, CliError> {
+    let mut config = args.config.clone();
+    match &args.source {
+        Some(word) if has_config(args) => config.overrides.insert(0, word.clone()),
+        Some(name) => config.config = Some(name.clone()),
+        None if has_config(args) => {}
+        None => return Err(CliError::Setup("`trainer doctor` needs a run or a configuration: trainer doctor RUN".to_owned())),
+    }
+    Ok(config)
+}

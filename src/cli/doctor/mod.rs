@@ -1,0 +1,7 @@
+//! `trainer doctor`: names why a run does not learn, from its configuration or from its record.
+
+mod before;
+mod command;
+mod show;
+
+pub(crate) use command::{DoctorArgs, run};

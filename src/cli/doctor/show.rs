@@ -1,0 +1,40 @@
+//! Findings as text and as JSON.
+
+use burnish_doctor::{Diagnosis, Evidence, Verdict};
+use burnish_util::json_number;
+use serde_json::{Value, json};
+
+/// Returns the object of a check.
+pub(super) fn row(one: &Diagnosis) -> Value {
+    json!({
+        "check": one.check.name,
+        "verdict": one.finding.verdict.name(),
+        "number": one.finding.number.map(json_number::to_value),
+        "means": one.check.number,
+        "threshold": one.check.threshold,
+        "sentence": one.finding.sentence,
+        "remedy": one.finding.remedy,
+    })
+}
+
+/// Returns the text: what was read, a paragraph for each failure and warning, and a line for the rest.
+pub(super) fn text(evidence: &Evidence, findings: &[Diagnosis]) -> String {
+    let mut text: String = evidence.sources.iter().map(|source| format!("{source}\n")).collect();
+    for verdict in [Verdict::Fail, Verdict::Warn] {
+        for one in of(findings, verdict) {
+            let remedy = one.finding.remedy.as_deref().unwrap_or_default();
+            text.push_str(&format!("\n{:4}  {}: {}\n      → {remedy}\n", verdict.name(), one.check.name, one.finding.sentence));
+        }
+    }
+    for (verdict, title) in [(Verdict::Pass, "pass"), (Verdict::NotApplicable, "not applicable")] {
+        let names: Vec<&str> = of(findings, verdict).map(|one| one.check.name).collect();
+        if !names.is_empty() {
+            text.push_str(&format!("\n{title} ({}): {}\n", names.len(), names.join(", ")));
+        }
+    }
+    text
+}
+
+fn of(findings: &[Diagnosis], verdict: Verdict) -> impl Iterator<Item = &Diagnosis> {
+    findings.iter().filter(move |one| one.finding.verdict == verdict)
+}
