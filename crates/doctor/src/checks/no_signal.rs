@@ -1,18 +1,20 @@
 //! Groups of responses with equal scores, from which a run learns nothing.
 
+use burnish_util::number::short;
+
 use super::AFTER;
 use crate::check::Check;
-use crate::evidence::{Evidence, first_streak};
+use crate::evidence::{Evidence, beginning, ending, first_streak, largest, last_streak, mean};
 use crate::finding::Finding;
 
 pub(super) const NO_SIGNAL: Check = Check {
     name: "no signal",
     phases: AFTER,
-    reads: "`reward/zero_std_ratio`; without it `critic/advantages/max` and `min`",
-    number: "share of groups whose responses have equal scores, in the last three steps",
-    threshold: "from 0.95 in three steps in a row fails; warns if the scores are at their maximum",
+    reads: "`reward/zero_std_ratio`; without it `critic/advantages/max` and `min`; `critic/score/mean`",
+    number: "mean share of groups whose responses have equal scores, of the last ten steps",
+    threshold: "from 0.95 in the last three steps, or on average, fails; warns if the score has risen to its best, or in the past",
     meaning: "All responses to a prompt get the same score, so no response is better than another, and every advantage is 0.",
-    remedy: "Read responses and their scores, and try the reward on them: `trainer reward check`.",
+    remedy: "Read some responses with their scores; `trainer reward check FILE` tries the reward function on responses.",
     judge,
 };
 
@@ -25,15 +27,42 @@ fn judge(evidence: &Evidence) -> Finding {
         shares if shares.is_empty() => equal_advantages(evidence),
         shares => shares,
     };
-    let Some((_, last)) = shares.last().copied() else {
+    if shares.is_empty() {
         return Finding::not_applicable("the metrics have neither shares of equal groups nor advantages");
+    }
+    let share = mean(ending(&shares, 10));
+    let is_equal = |share: f64| share >= SHARE;
+    let Some(first) = first_streak(&shares, STEPS, is_equal) else {
+        return Finding::pass(share, format!("{} % of the last groups have equal scores", short((100.0 * share).round())));
     };
-    let Some(step) = first_streak(&shares, STEPS, |share| share >= SHARE) else {
-        return Finding::pass(last, "the scores of responses to one prompt differ");
+    let Some(since) = last_streak(&shares, STEPS, is_equal).or_else(|| (share >= SHARE).then_some(first)) else {
+        return Finding::warn(share, format!("steps {first} to {} taught nothing; later steps did", first + STEPS as u64 - 1));
     };
     let scores = evidence.series("critic/score/mean");
-    let at = scores.iter().rev().find(|(at, _)| *at <= step).map_or(f64::NAN, |(_, score)| *score);
-    Finding::fail(1.0, format!("since step {step} all responses to a prompt have one score; its mean is {at}"))
+    let score = mean(ending(&scores, STEPS));
+    let what = format!("since step {since} all responses to a prompt have the same score");
+    let risen = best_since_start(&scores, since).is_some_and(|before| score > before.0 && score >= 0.98 * before.1);
+    if risen || is_solved(evidence) {
+        let sentence = format!("{what}, and the mean score {} is the best of the run: nothing is left to learn", short(score));
+        return Finding::warn(share, sentence).advise("If the task is solved, take harder prompts; if not, look at the reward.");
+    }
+    let which = match score {
+        _ if scores.is_empty() => String::new(),
+        0.0 => ", namely 0".to_owned(),
+        _ => format!(" (mean {})", short(score)),
+    };
+    Finding::fail(share, format!("{what}{which}: every advantage is 0"))
+}
+
+/// Returns the mean of the first scores and the best score of the steps with a signal, if there were some.
+fn best_since_start(scores: &[(u64, f64)], since: u64) -> Option<(f64, f64)> {
+    let before: Vec<(u64, f64)> = scores.iter().copied().filter(|(step, _)| *step < since).collect();
+    Some((mean(beginning(&before, 2)), largest(&before)?.1)).filter(|_| before.len() > 1)
+}
+
+/// Returns true if validation says that nearly all answers are right.
+fn is_solved(evidence: &Evidence) -> bool {
+    evidence.accuracy().is_some_and(|(name, series)| name.starts_with("val-") && mean(ending(&series, 1)) >= 0.98)
 }
 
 /// Returns 1 for each step whose advantages are all equal, and 0 for the others.

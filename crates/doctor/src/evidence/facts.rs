@@ -9,6 +9,12 @@ pub struct Facts {
     pub prompts: Vec<KnownPrompt>,
     /// Prompts of validation.
     pub val_prompts: Vec<KnownPrompt>,
+    /// Tag such as `<think>` with which the chat template ends a prompt.
+    pub template_tag: Option<String>,
+    /// Responses that the record has.
+    pub responses: Vec<String>,
+    /// Share of rows that training left out.
+    pub dropped_rows: Option<f64>,
 }
 
 /// The prompt of a row.

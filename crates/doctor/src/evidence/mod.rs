@@ -12,7 +12,7 @@ use super::check::CheckPhase;
 pub use facts::{Facts, KnownPrompt};
 pub use names::RunLibrary;
 pub use rows::MetricRow;
-pub(crate) use rows::{first_streak, mean};
+pub(crate) use rows::{beginning, ending, first_streak, largest, last_streak, mean, median};
 
 /// What is known about a run. Names of metrics are burnish's, which are verl's where verl has the metric.
 #[derive(Debug)]
@@ -48,6 +48,19 @@ impl Evidence {
     /// Returns a setting, by the name in braces that advice uses, or by its own key.
     pub(crate) fn setting(&self, name: &str) -> Option<&Value> {
         self.settings.get(names::key(self.library, name))
+    }
+
+    /// Returns the validation accuracy: the first metric of that kind with at least two values.
+    pub(crate) fn accuracy(&self) -> Option<(String, Vec<(u64, f64)>)> {
+        let names: std::collections::BTreeSet<&str> =
+            self.rows.iter().flat_map(|row| row.values.keys()).map(String::as_str).collect();
+        let of_validation = names.iter().filter(|name| name.starts_with("val-core/") && name.contains("/acc/"));
+        let of_training = names.iter().filter(|name| {
+            let function = name.strip_prefix("reward/").and_then(|name| name.strip_suffix("/mean")).unwrap_or_default();
+            ["acc", "correct"].iter().any(|word| function.to_lowercase().contains(word))
+        });
+        let known = of_training.chain(of_validation).map(|name| ((*name).to_owned(), self.series(name)));
+        known.into_iter().find(|(_, series)| series.len() > 1)
     }
 
     /// Returns the number of a setting.

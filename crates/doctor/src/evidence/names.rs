@@ -29,6 +29,13 @@ const SETTINGS: &[NamedSetting] = &[
     setting("max_response", "data.max_response_length", "data.max_length", "max_completion_length"),
     setting("n", "actor_rollout_ref.rollout.n", "", "num_generations"),
     setting("temperature", "actor_rollout_ref.rollout.temperature", "", "temperature"),
+    setting("max_length", "data.max_prompt_length", "data.max_length", "max_length"),
+    setting("kl_coef", "actor_rollout_ref.actor.kl_loss_coef", "", "beta"),
+    setting("batch", "data.train_batch_size", "", ""),
+    setting("mini_batch", "actor_rollout_ref.actor.ppo_mini_batch_size", "", ""),
+    setting("epochs", "actor_rollout_ref.actor.ppo_epochs", "", ""),
+    setting("loss_mode", "actor_rollout_ref.actor.policy_loss.loss_mode", "", ""),
+    setting("lora_rank", "actor_rollout_ref.model.lora_rank", "model.lora_rank", "lora_rank"),
     setting("functions", "reward_model.reward_functions", "", "reward_funcs"),
     setting("weights", "reward_model.reward_weights", "", "reward_weights"),
 ];

@@ -31,7 +31,35 @@ pub(crate) fn first_streak(series: &[(u64, f64)], count: usize, accepts: impl Fn
     series.windows(count).find(|window| window.iter().all(|(_, value)| accepts(*value))).map(|window| window[0].0)
 }
 
+/// Returns the first step of the values in a row at the end that the predicate accepts, if there are at least `count`.
+pub(crate) fn last_streak(series: &[(u64, f64)], count: usize, accepts: impl Fn(f64) -> bool) -> Option<u64> {
+    let streak: Vec<u64> = series.iter().rev().take_while(|(_, value)| accepts(*value)).map(|(step, _)| *step).collect();
+    streak.last().copied().filter(|_| streak.len() >= count)
+}
+
+/// Returns the first values.
+pub(crate) fn beginning(series: &[(u64, f64)], count: usize) -> &[(u64, f64)] {
+    &series[..count.min(series.len())]
+}
+
+/// Returns the last values.
+pub(crate) fn ending(series: &[(u64, f64)], count: usize) -> &[(u64, f64)] {
+    &series[series.len().saturating_sub(count)..]
+}
+
 /// Returns the mean of the values; 0 without values.
 pub(crate) fn mean(values: &[(u64, f64)]) -> f64 {
     values.iter().map(|(_, value)| value).sum::<f64>() / values.len().max(1) as f64
+}
+
+/// Returns the median of the values; 0 without values.
+pub(crate) fn median(values: &[(u64, f64)]) -> f64 {
+    let mut sorted: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or_default()
+}
+
+/// Returns the largest value and its step.
+pub(crate) fn largest(values: &[(u64, f64)]) -> Option<(u64, f64)> {
+    values.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))
 }

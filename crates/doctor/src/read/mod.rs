@@ -4,6 +4,7 @@ mod burnish;
 mod lenient;
 mod lines;
 mod trl;
+mod trl_files;
 mod wandb;
 
 use std::path::Path;

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use burnish_util::json_number;
 use serde_json::Value;
 
-use super::lenient;
+use super::{lenient, trl_files};
 use crate::check::CheckPhase;
 use crate::evidence::{Evidence, MetricRow, RunLibrary};
 
@@ -29,8 +29,11 @@ const NAMES: &[(&str, &str)] = &[
     ("loss", "train/loss"),
     ("step_time", "timing_s/step"),
     ("eval_loss", "val/loss"),
-    ("rewards/accuracies", "train/accuracy"),
-    ("rewards/margins", "train/margin"),
+    ("rewards/accuracies", "train/rewards/accuracies"),
+    ("rewards/margins", "train/rewards/margins"),
+    ("logps/chosen", "train/logps/chosen"),
+    ("logps/rejected", "train/logps/rejected"),
+    ("num_tokens", "train/num_tokens"),
 ];
 
 /// Reads a folder or a `trainer_state.json`. Of a folder of checkpoints, the last checkpoint has the longest record.
@@ -43,8 +46,31 @@ pub(super) fn read(path: &Path) -> Result<Option<Evidence>> {
         add(&mut evidence.rows, entry);
     }
     evidence.rows.sort_by_key(|row| row.step);
+    add_tokens(&mut evidence.rows);
     evidence.sources.push(format!("{}: metrics of {} steps", state_path.display(), evidence.rows.len()));
+    let folder = folder_of(&state_path);
+    trl_files::add(&mut evidence, &folder, &state)?;
     Ok(Some(evidence))
+}
+
+/// Returns the folder with the other files: that of the run, above a checkpoint.
+fn folder_of(state: &Path) -> PathBuf {
+    let folder = state.parent().unwrap_or(Path::new("."));
+    let is_checkpoint = folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with("checkpoint-"));
+    match folder.parent() {
+        Some(above) if is_checkpoint => above.to_owned(),
+        _ => folder.to_owned(),
+    }
+}
+
+/// Adds the tokens of each step, of which TRL writes the sum so far.
+fn add_tokens(rows: &mut [MetricRow]) {
+    let mut before = 0.0;
+    for row in rows {
+        let Some(so_far) = row.values.get("train/num_tokens").copied() else { continue };
+        row.values.insert("perf/total_num_tokens".to_owned(), so_far - before);
+        before = so_far;
+    }
 }
 
 /// Adds an entry of `log_history` to the row of its step. The last entry, with the run time, is a summary and not a step.

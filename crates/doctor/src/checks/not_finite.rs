@@ -1,0 +1,81 @@
+//! Values that are not numbers, and gradients that jump.
+
+use burnish_util::number::short;
+
+use super::AFTER;
+use crate::check::Check;
+use crate::evidence::{Evidence, median};
+use crate::finding::Finding;
+
+pub(super) const NOT_FINITE: Check = Check {
+    name: "NaN",
+    phases: AFTER,
+    reads: "loss, gradient norm, KL, entropy and score of every step, and `skipped_updates`",
+    number: "number of steps with a value that is not finite; without one, the largest jump of the gradient norm",
+    threshold: "one step warns; three steps, the last step, or a score fails; a gradient of ten times its median of 20 steps warns",
+    meaning: "A value that is not a number spoils the weights, or is about to.",
+    remedy: "Lower {lr}; return None where there is no score; use bfloat16 or float32. A gradient clip bounds jumps.",
+    judge,
+};
+
+/// Metrics that a sound step has as numbers.
+const CORE: &[&str] = &[
+    "critic/score/mean",
+    "critic/rewards/mean",
+    "train/loss",
+    "actor/pg_loss",
+    "actor/kl_loss",
+    "actor/entropy",
+    "actor/grad_norm",
+    "train/grad_norm",
+    "critic/grad_norm",
+    "critic/vf_loss",
+];
+const GRADIENTS: &[&str] = &["actor/grad_norm", "train/grad_norm"];
+/// Steps whose median a gradient is compared with.
+const WINDOW: usize = 20;
+
+fn judge(evidence: &Evidence) -> Finding {
+    let is_bad = |value: Option<&f64>| value.is_some_and(|value| !value.is_finite());
+    let bad: Vec<(u64, Vec<&str>)> = evidence
+        .rows
+        .iter()
+        .filter_map(|row| {
+            let names: Vec<&str> = CORE.iter().copied().filter(|name| is_bad(row.values.get(*name))).collect();
+            (!names.is_empty()).then_some((row.step, names))
+        })
+        .collect();
+    if let Some((step, names)) = bad.first() {
+        let ends = evidence.rows.last().is_some_and(|row| bad.iter().any(|(step, _)| *step == row.step));
+        let has_score = bad.iter().any(|(_, names)| names.contains(&CORE[0]));
+        let sentence = format!("{} not a number at step {step}, and in {} steps in all", is_or_are(names), bad.len());
+        let count = bad.len() as f64;
+        return if bad.len() >= 3 || ends || has_score { Finding::fail(count, sentence) } else { Finding::warn(count, sentence) };
+    }
+    let skipped: f64 = evidence.series("actor/skipped_updates").iter().map(|(_, count)| count).sum();
+    if skipped > 0.0 {
+        return Finding::warn(
+            skipped,
+            format!("{} updates were left out, because their gradient was not finite", short(skipped)),
+        );
+    }
+    let Some((_, gradients)) = evidence.first_of(GRADIENTS) else { return Finding::pass(0.0, "all values are finite") };
+    let jumps = (WINDOW..gradients.len()).map(|at| {
+        let usual = median(&gradients[at - WINDOW..at]);
+        (gradients[at].0, if usual > 0.0 { gradients[at].1 / usual } else { 0.0 })
+    });
+    match jumps.max_by(|a, b| a.1.total_cmp(&b.1)) {
+        Some((step, times)) if times > 10.0 => {
+            Finding::warn(times, format!("the gradient norm of step {step} is {} times the usual", short(times)))
+        }
+        jump => Finding::pass(jump.map_or(0.0, |jump| jump.1), "all values are finite"),
+    }
+}
+
+fn is_or_are(names: &[&str]) -> String {
+    match names {
+        [name] => format!("{name} is"),
+        [first, .., last] => format!("{first} … {last} are"),
+        [] => String::new(),
+    }
+}

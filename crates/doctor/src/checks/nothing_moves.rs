@@ -1,0 +1,52 @@
+//! Runs whose weights do not change.
+
+use burnish_util::number::short;
+
+use super::AFTER;
+use crate::check::Check;
+use crate::evidence::{Evidence, largest};
+use crate::finding::Finding;
+
+pub(super) const NOTHING_MOVES: Check = Check {
+    name: "nothing moves",
+    phases: AFTER,
+    reads: "`grad_norm`, `lr`, `actor/kl_loss`, and the rank of an adapter",
+    number: "largest gradient norm, KL or learning rate of the run, whichever is too small",
+    threshold: "gradient 0 in all steps, rate below 1e-9, or KL 0 after step 2 fails; an adapter's rate below 1e-6 warns",
+    meaning: "The weights, or those of the adapter, are the same as before the run.",
+    remedy: "Set {lr} above 0 (adapters: 1e-4 to 1e-3), lora_alpha above 0, and modules that the model has.",
+    judge,
+};
+
+const GRADIENTS: &[&str] = &["actor/grad_norm", "train/grad_norm"];
+const RATES: &[&str] = &["actor/lr", "train/lr"];
+
+fn judge(evidence: &Evidence) -> Finding {
+    let (gradients, rates) = (evidence.first_of(GRADIENTS), evidence.first_of(RATES));
+    let kl: Vec<(u64, f64)> = evidence.series("actor/kl_loss").into_iter().filter(|(step, _)| *step > 2).collect();
+    let most =
+        |series: &Option<(&str, Vec<(u64, f64)>)>| series.as_ref().and_then(|(_, series)| largest(series)).map(|one| one.1);
+    let (gradient, rate) = (most(&gradients), most(&rates));
+    let steps = gradients.as_ref().map_or(0, |(_, series)| series.len());
+    if gradient == Some(0.0) && steps >= 3 {
+        return Finding::fail(0.0, format!("the gradient is exactly 0 in all of {steps} steps: no weight changes"));
+    }
+    if let Some(rate) = rate.filter(|rate| *rate < 1e-9) {
+        return Finding::fail(rate, format!("the learning rate is never above {}: no weight changes", short(rate)))
+            .advise("Set {lr} above 0, and a warm-up that is shorter than the run.");
+    }
+    if kl.len() >= 5 && kl.iter().all(|(_, kl)| *kl == 0.0) {
+        return Finding::fail(
+            0.0,
+            format!("the KL to the reference is exactly 0 to step {}: no update arrives", kl[kl.len() - 1].0),
+        );
+    }
+    let has_adapter = evidence.setting_number("lora_rank").is_some_and(|rank| rank > 0.0);
+    match rate {
+        Some(rate) if has_adapter && rate < 1e-6 => {
+            Finding::warn(rate, format!("the adapter learns at {}; its matrix B starts at 0 and stays near 0", short(rate)))
+        }
+        _ if gradient.is_none() && rate.is_none() => Finding::not_applicable("the metrics have neither gradient norms nor rates"),
+        _ => Finding::pass(gradient.or(rate), "gradients and learning rate are above 0"),
+    }
+}

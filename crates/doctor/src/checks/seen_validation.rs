@@ -1,0 +1,35 @@
+//! Validation rows that the run was trained on.
+
+use std::collections::HashSet;
+
+use super::AFTER;
+use crate::check::Check;
+use crate::evidence::Evidence;
+use crate::finding::Finding;
+
+pub(super) const SEEN_VALIDATION: Check = Check {
+    name: "seen validation",
+    phases: AFTER,
+    reads: "rows of training and validation, if the record has both",
+    number: "share of validation rows that are training rows",
+    threshold: "above 0 warns, from 0.2 fails",
+    meaning: "Validation measures what the model remembers, not what it can do.",
+    remedy: "Remove these rows from one of the files, and measure again.",
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Finding {
+    let validation = &evidence.facts.val_prompts;
+    if validation.is_empty() || evidence.facts.prompts.is_empty() {
+        return Finding::not_applicable("the record does not have the rows of training and of validation");
+    }
+    let trained: HashSet<&str> = evidence.facts.prompts.iter().map(|prompt| prompt.text.as_str()).collect();
+    let shared = validation.iter().filter(|prompt| trained.contains(prompt.text.as_str())).count();
+    let share = shared as f64 / validation.len() as f64;
+    let sentence = format!("{shared} of {} validation rows are in the training rows", validation.len());
+    match share {
+        0.2.. => Finding::fail(share, sentence),
+        _ if shared > 0 => Finding::warn(share, sentence),
+        _ => Finding::pass(share, sentence),
+    }
+}

@@ -1,0 +1,39 @@
+//! Responses that the length limit cuts.
+
+use burnish_util::number::short;
+
+use super::AFTER;
+use crate::check::Check;
+use crate::evidence::{Evidence, ending, mean};
+use crate::finding::Finding;
+
+pub(super) const TRUNCATED: Check = Check {
+    name: "responses cut",
+    phases: AFTER,
+    reads: "`response/truncated_ratio`; of verl `response_length/clip_ratio`, which also counts answers of exactly the limit",
+    number: "share of responses that end by the length limit, in the last three steps",
+    threshold: "from 0.3 warns, from 0.9 fails; verl's ratio only warns",
+    meaning: "A response that is cut has no end and often no answer, so it cannot be right.",
+    remedy: "Raise {max_response}, or ask for shorter answers. If no response ends, check the end token and ignore_eos.",
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Finding {
+    let names = ["response/truncated_ratio", "response_length/clip_ratio"];
+    let Some((name, series)) = evidence.first_of(&names) else {
+        return Finding::not_applicable("the metrics have no share of cut responses");
+    };
+    let share = mean(ending(&series, 3));
+    let percent = short((100.0 * share).round());
+    let limit = evidence.setting_number("max_response").map_or(String::new(), |limit| format!(" of {} tokens", short(limit)));
+    match (share, name == names[1]) {
+        (0.3.., true) => {
+            let sentence =
+                format!("{percent} % of responses have the length of the limit{limit}; verl does not say if they were cut");
+            Finding::warn(share, sentence)
+        }
+        (0.9.., false) => Finding::fail(share, format!("{percent} % of responses are cut by the limit{limit}")),
+        (0.3.., false) => Finding::warn(share, format!("{percent} % of responses are cut by the limit{limit}")),
+        _ => Finding::pass(share, format!("{percent} % of responses are cut")),
+    }
+}
