@@ -38,7 +38,7 @@ fn main() -> ExitCode {
         return ExitCode::from(refused.code());
     }
     let cli = parse();
-    let output = Output { progress: Progress::hidden(), log: LogFile::default() };
+    let output = Output { progress: Progress::hidden(), log: LogFile::default(), records: true };
     log_to(&output);
     let log = output.log.clone();
     let Err(failure) = run(cli, output) else { return ExitCode::SUCCESS };
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
 
 /// Sends events that RUST_LOG lets through, and panics, to standard error and, with their time, to the log file of the run.
 fn log_to(output: &Output) {
-    let Output { progress, log } = output.clone();
+    let Output { progress, log, .. } = output.clone();
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,burnish=info"));
     let shown = fmt::layer()
         .with_writer(move || progress.stderr())

@@ -84,6 +84,14 @@ impl ConfigArgs {
         Ok(args.read(processes)?.0)
     }
 
+    /// Loads the same configuration without reports of its keys.
+    ///
+    /// # Errors
+    /// The errors of [`Self::load`].
+    pub(super) fn load_quietly<T: Schema>(&self) -> Result<Loaded<T>, ConfigError> {
+        Ok(self.read(1)?.0)
+    }
+
     /// Loads the configuration. If a GPU that the user did not name is missing, the device is the CPU; also returns that GPU.
     fn read<T: Schema>(&self, processes: usize) -> Result<(Loaded<T>, Option<String>), ConfigError> {
         let loaded = self.read_as_written::<T>(processes)?;

@@ -8,8 +8,8 @@ use super::error::CliError;
 use super::together::{refuse_several, reported_once};
 use super::{
     chat, completions, config, data, devices, doctor, eval, examples, exit_codes, export, fetch, from_openrlhf, from_peer,
-    from_trl, from_verl, generate, man, mistyped, recipes, report, reward, run_source, runs, self_check, serve, serve_rm, stage,
-    train, welcome,
+    from_trl, from_verl, generate, man, mistyped, recipes, replay, report, reward, run_source, runs, self_check, serve, serve_rm,
+    stage, train, welcome,
 };
 use crate::pipelines::distill::Distill;
 use crate::pipelines::dpo::Dpo;
@@ -65,6 +65,10 @@ enum Command {
     Runs(runs::RunsCommand),
     /// Name why a run does not learn, or will not: of burnish, TRL or verl
     Doctor(doctor::DoctorArgs),
+    /// Make a step of a run again from its checkpoint, prove it equal to the record, and show it whole
+    Replay(replay::ReplayArgs),
+    /// Find the first step of a run whose metric is bad, and replay it and the step before
+    Bisect(replay::BisectArgs),
     /// Write a data set in verl's parquet schema
     Data(data::DataArgs),
     /// Copy the model of a checkpoint, as a folder that transformers loads
@@ -148,6 +152,8 @@ pub fn run(cli: Cli, output: Output) -> Result<(), CliError> {
         Some(Command::Report(args)) => report::run(&args),
         Some(Command::Runs(command)) => runs::run(command),
         Some(Command::Doctor(args)) => doctor::run(&args),
+        Some(Command::Replay(args)) => replay::run(&args, &output),
+        Some(Command::Bisect(args)) => replay::bisect(&args, &output),
         Some(Command::Data(args)) => data::run(args),
         Some(Command::Export(args)) => export::run(&args),
         Some(Command::Fetch(args)) => fetch::run(&args),

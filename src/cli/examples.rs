@@ -100,6 +100,20 @@ pub(super) const EXAMPLES: &[Row] = &[
         "trainer doctor",
         ["trainer doctor checkpoints/project/grpo", "trainer doctor ppo_trainer.yaml data.max_response_length=32"],
     ),
+    (
+        "trainer replay",
+        [
+            "trainer replay checkpoints/project/grpo --step 40",
+            "trainer replay checkpoints/project/grpo --step 40 --set actor_rollout_ref.actor.optim.lr=1e-6 --until 45",
+        ],
+    ),
+    (
+        "trainer bisect",
+        [
+            "trainer bisect checkpoints/project/grpo --metric actor/entropy --bad '<0.1'",
+            "trainer bisect checkpoints/project/grpo --metric val-core/gsm8k/acc/mean@1 --bad '<0.2'",
+        ],
+    ),
     ("trainer data", ["trainer data gsm8k --output data/gsm8k", "trainer data gsm8k --input downloaded --output data/gsm8k"]),
     (
         "trainer data select",

@@ -54,6 +54,13 @@ const CONVERSION: &[&str] =
 /// The keys of a device.
 const DEVICE: &[&str] = &["adapter", "bfloat16", "device", "float16", "float32", "memory", "note", "software", "usable"];
 
+/// The keys of a replayed step.
+#[rustfmt::skip]
+const REPLAY: &[&str] = &[
+    "compared", "differences", "equal", "from_step", "layers", "not_compared", "record", "replay", "run", "samples", "seconds",
+    "set", "step",
+];
+
 /// The keys of a run.
 #[rustfmt::skip]
 const RUN: &[&str] = &[
@@ -63,6 +70,7 @@ const RUN: &[&str] = &[
 
 /// The commands with `--json`.
 pub const LISTINGS: &[Listing] = &[
+    listing("bisect", "the first bad step", &["bad", "good_until", "metric", "replayed", "step", "steps", "value"]),
     listing("config diff", "a setting that differs", &["a", "a_from", "b", "b_from", "key"]),
     listing("config explain", "a setting", &["default", "from", "key", "meaning", "takes", "value"]),
     listing("devices", "a device, or a backend without one", DEVICE),
@@ -72,6 +80,7 @@ pub const LISTINGS: &[Listing] = &[
     listing("from-trl", "the conversion", CONVERSION),
     listing("from-verl", "the conversion", CONVERSION),
     listing("recipes", "a recipe", &["command", "goal", "hardware", "name", "own_data", "prepare"]),
+    listing("replay", "a step made again", REPLAY),
     listing("reward check", "a response", &["response", "row"]),
     listing("runs diff", "a setting that differs, or a result", &["a", "b", "key", "of"]),
     listing("runs ls", "a run", RUN),

@@ -34,6 +34,7 @@ mod mistyped;
 mod print;
 mod recipes;
 mod recognise;
+mod replay;
 mod report;
 mod reward;
 mod run_source;

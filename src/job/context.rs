@@ -3,6 +3,7 @@
 use anyhow::Result;
 
 use super::early_stopping::Improvement;
+use super::probe::StepProbe;
 use super::settings::RunSettings;
 use burnish_distributed::Ranks;
 use burnish_run::Record;
@@ -18,6 +19,8 @@ pub struct Context {
     pub step: u64,
     pub record: Record,
     pub progress: Progress,
+    /// What `trainer replay` looks through at this step; `None` in a run.
+    pub probe: Option<StepProbe>,
     /// Tells if this process received a stop request; see `Self::stop_requested`.
     pub interrupt: Interrupt,
     /// Step after which validation measures something else, if this process has changed that.

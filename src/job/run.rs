@@ -188,7 +188,7 @@ impl<P: Pipeline> Run<P> {
     }
 
     /// Saves `global_step_N` as a whole or not at all. Rank 0 writes it, and requests the shards of the other ranks.
-    fn save(&mut self) -> Result<()> {
+    pub(super) fn save(&mut self) -> Result<()> {
         let state = self.state();
         let Self { pipeline, at, config_yaml, checkpoints, named, .. } = self;
         let (pipeline, ranks) = (&*pipeline, &at.ranks);

@@ -46,12 +46,13 @@ impl<P: Pipeline> Run<P> {
         let session = settings.session(tree, resume.as_deref().map(step_of).transpose()?, output);
         let at = Context {
             step: 0,
-            record: match is_first {
+            record: match is_first && output.records {
                 true => Record::console_only(&session, settings.watched.clone(), output),
                 false => Record::silent(settings.watched.clone(), output),
             },
             ranks: ranks.clone(),
             progress: output.progress.clone(),
+            probe: None,
             interrupt,
             validated_after: None,
             improvement: None,
@@ -80,6 +81,9 @@ impl<P: Pipeline> Run<P> {
         }
         // Last, because opening a metrics file drops the rows that this run will write again. Validation alone is not a run, and
         // leaves the files of a run unchanged; so does a command that finds nothing left to train.
+        if !output.records {
+            return Ok(run);
+        }
         let settings = &run.at.settings;
         if settings.val_only {
             tracing::info!("trainer.val_only=true: metrics go only to the console");

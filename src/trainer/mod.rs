@@ -100,6 +100,9 @@ impl Pipeline for Trainer {
             None => error,
         })?;
         at.check_interrupt()?;
+        if let Some(probe) = &at.probe {
+            samples::look(probe, &batch, &sampling.tokenizer)?;
+        }
         if learning.has_critic() {
             clock.time("update_critic", || learning.update_critic(&batch, &advantages.comparable(&batch), at, &mut metrics))?;
         }

@@ -86,6 +86,14 @@ impl<T: Add> Sum<T> {
         self.nodes.into_iter().map(|(_, value)| value).collect()
     }
 
+    /// Returns the sum of all leaves, if all of them were added here.
+    pub fn whole(&self) -> Option<&T> {
+        match &self.nodes[..] {
+            [(_, sum)] => Some(sum),
+            _ => None,
+        }
+    }
+
     /// Returns the sum of all leaves.
     ///
     /// # Panics

@@ -62,6 +62,15 @@ impl Gradients {
         self.squares().map(|(name, squares)| (name, squares.sqrt()))
     }
 
+    /// The inner product with other gradients, in f64. A parameter without a gradient on one side counts as 0.
+    pub fn dot(&self, other: &Self) -> f64 {
+        let product = |(name, g): (&String, &Tensor<1>)| {
+            let (g, other) = (to_host(g.clone()), to_host(other.0.get(name)?.clone()));
+            Some(g.iter().zip(&other).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>())
+        };
+        self.0.iter().filter_map(product).sum()
+    }
+
     /// Σ g² of each gradient. On a GPU, one transfer reads all of them.
     pub fn squares(&self) -> impl Iterator<Item = (&str, f64)> {
         let here: Option<Vec<f64>> = self.0.values().map(|g| Some(squares(f32s(&flex_f32(g)?)))).collect();

@@ -34,6 +34,11 @@ impl GradientSum {
         let results = results.collect();
         (Self { slices: slices.len(), sum }, ranks.concat(results))
     }
+
+    /// Returns the sum over all slices, if this rank computed all of them.
+    pub fn whole(&self) -> Option<&Gradients> {
+        self.sum.whole().map(|slice| &slice.0)
+    }
 }
 
 impl From<Gradients> for GradientSum {

@@ -35,6 +35,7 @@ mod several_ranks;
 mod sgd;
 mod sharded_update;
 mod shards;
+mod weight_snapshot;
 
 pub use adamw::AdamWConfig;
 pub use broken::BrokenWeights;
@@ -46,6 +47,7 @@ pub use optimizer::Optimizer;
 pub use rule::{Parameter, Rule, Slot, TrainedParam};
 pub use schedule::Schedule;
 pub use settings::{OptimizerOption, OptimizerSettings};
+pub use weight_snapshot::{LayerChange, WeightSnapshot};
 
 /// Every optimizer that `optim.optimizer` can name. The first is the default.
 pub static OPTIMIZERS: &[OptimizerKind] =

@@ -13,6 +13,7 @@ pub mod headline;
 pub mod markdown;
 pub mod page;
 pub mod record;
+pub mod replay_page;
 mod samples;
 pub mod series;
 pub mod show;

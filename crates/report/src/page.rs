@@ -3,7 +3,7 @@
 use super::gather::Data;
 
 const INDEX: &str = include_str!("page/index.html");
-const STYLE: &str = include_str!("page/style.css");
+pub(super) const STYLE: &str = include_str!("page/style.css");
 /// Scripts, in the order in which they run; they share one scope.
 const SCRIPTS: &[&str] = &[
     include_str!("page/data.js"),
@@ -41,7 +41,7 @@ pub fn page(data: &Data, watch: bool) -> String {
 }
 
 /// Replaces each `{{NAME}}` by its text; such marks inside the texts stay unchanged.
-fn fill(template: &str, texts: &[(&str, &str)]) -> String {
+pub(super) fn fill(template: &str, texts: &[(&str, &str)]) -> String {
     let mut parts = template.split("{{");
     let mut out = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -54,7 +54,7 @@ fn fill(template: &str, texts: &[(&str, &str)]) -> String {
     out
 }
 
-fn html(text: &str) -> String {
+pub(super) fn html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

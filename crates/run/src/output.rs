@@ -8,4 +8,6 @@ use burnish_tracking::Progress;
 pub struct Output {
     pub progress: Progress,
     pub log: LogFile,
+    /// False if a run leaves no record: no row, sample, state or log in its folder, and no tracker.
+    pub records: bool,
 }

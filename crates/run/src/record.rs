@@ -273,7 +273,7 @@ impl Drop for Folder {
 impl Record {
     /// Begins the record of a run in `dir`, without trackers.
     pub fn untracked(info: RunInfo, dir: &Path, resumed_step: Option<u64>) -> Self {
-        let output = Output { progress: Progress::hidden(), log: crate::LogFile::default() };
+        let output = Output { progress: Progress::hidden(), log: crate::LogFile::default(), records: true };
         let watched = WatchedMetric { metric: None, greater_is_better: true };
         Self::begin(info, TrackedRun::in_folder(dir.to_owned(), resumed_step), &[], watched, &output).unwrap()
     }

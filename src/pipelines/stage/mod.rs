@@ -13,6 +13,7 @@ mod example;
 mod inputs;
 mod objective;
 mod pipeline;
+mod probe;
 mod read;
 mod settings;
 

@@ -12,6 +12,7 @@ use super::dry_run::estimate;
 use super::example::StageExample;
 use super::inputs::StageInputs;
 use super::objective::Objective;
+use super::probe::look;
 use super::read::find;
 use super::settings::{cut, run_settings, unused_options};
 use crate::job::checkpoint_parts::{has_weights, load_learner, save_learner, state_part};
@@ -84,6 +85,10 @@ impl<O: Objective> Pipeline for Stage<O> {
         let (gradients, results) = GradientSum::over(ranks, &batch.slices, |slice, gradients| {
             objective.pass(&batch, &batch_totals, slice, &model, Some(gradients))
         });
+        let before = at.probe.as_ref().map(|_| self.learner.snapshot());
+        if let Some(probe) = &at.probe {
+            look(probe, (objective, &self.inputs.tokenizer), &batch, &model, &gradients, ranks)?;
+        }
         // A second owner of the parameters would force the update to copy each of them.
         drop(model);
         let measured = objective.measured(&batch, batch_totals, results);
@@ -92,6 +97,9 @@ impl<O: Objective> Pipeline for Stage<O> {
         let lr = self.learner.lr_at(at.step as usize - 1);
         // All ranks have the same loss and the same norm, so they take the same branch.
         let update = if loss.is_finite() { self.learner.update(gradients, lr)? } else { Update::skipped() };
+        if let (Some(probe), Some(before)) = (&at.probe, before) {
+            probe.look(|step| step.layers = before.changes(&self.learner));
+        }
         let wrong = update.nonfinite.as_ref().map(|name| format!("the gradient of `{name}`"));
         if let Some(what) = wrong.or_else(|| (!loss.is_finite()).then(|| "the loss".to_owned())) {
             self.learner.ranks.first(|| {

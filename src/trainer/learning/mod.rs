@@ -6,6 +6,7 @@ pub(super) mod distillation;
 mod log_prob;
 mod mini_batch;
 mod passes;
+mod probe;
 mod reference;
 pub(super) mod reference_model;
 mod side;

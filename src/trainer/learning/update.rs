@@ -35,9 +35,9 @@ impl LearningSide {
         let actor = &self.config.actor_rollout_ref.actor;
         let seed = actor.data_loader_seed.unwrap_or(self.config.trainer.seed);
         let shuffle = actor.shuffle.then_some(("mini-batches", seed));
-        for MiniBatch { epoch, place, trajectories, size } in
-            mini_batches(&self.plan.actor, batch, &batch[Column::Mask], shuffle, at.step)
-        {
+        let before = at.probe.as_ref().map(|_| self.actor.snapshot());
+        let updates = mini_batches(&self.plan.actor, batch, &batch[Column::Mask], shuffle, at.step);
+        for (index, MiniBatch { epoch, place, trajectories, size }) in updates.into_iter().enumerate() {
             let mut mini = ActorMiniBatch {
                 sequences: trajectories.iter().map(|&i| batch.sequence(i)).collect(),
                 columns: self.weighted(batch.columns().select(&trajectories), size),
@@ -46,6 +46,9 @@ impl LearningSide {
                 place: [at.step, epoch as u64, place as u64],
             };
             let (gradients, nonfinite) = self.accumulate(&mut mini, &mut totals);
+            if let Some(probe) = &at.probe {
+                self.look(probe, index + 1, &mut mini, &gradients);
+            }
             let update = match &nonfinite {
                 None => self.actor.update(gradients, lr)?,
                 Some(_) => Update::skipped(),
@@ -54,6 +57,9 @@ impl LearningSide {
                 on_nonfinite(&nonfinite, batch, &trajectories, at)?;
             }
             totals.add_update("actor", &update);
+        }
+        if let (Some(probe), Some(before)) = (&at.probe, before) {
+            probe.look(|step| step.layers = before.changes(&self.actor));
         }
         let before = metrics.get("actor/entropy");
         totals.report(self.plan.actor.updates_per_step, metrics);
@@ -93,27 +99,28 @@ impl LearningSide {
         }
         let (gradients, found) = GradientSum::over(ranks, &slices, |slice, gradients| {
             let mut totals = Totals::default();
-            let nonfinite = self.accumulate_slice(&models, (mini, slice), is_prepared, gradients, &mut totals);
+            let nonfinite = self.accumulate_slice(&models, (mini, slice), is_prepared, gradients, &mut totals, &mut |_, _| ());
             (totals, nonfinite)
         });
         (gradients, totals.merge(found))
     }
 
     /// Returns the actor, and the reference if the loss compares the two, for the passes of a mini-batch.
-    fn models(&self) -> (CausalLm, Option<CausalLm>) {
+    pub(super) fn models(&self) -> (CausalLm, Option<CausalLm>) {
         let full_kl = self.objective.kl_loss.as_ref().is_some_and(|(penalty, _)| penalty.is_full());
         (self.actor.model.for_passes(), self.reference.as_ref().filter(|_| full_kl).map(CausalLm::inference))
     }
 
     /// Adds the gradients of a slice of a mini-batch, micro-batch by micro-batch. Returns the first value on the way that is not
-    /// finite.
-    fn accumulate_slice(
+    /// finite. `seen` gets the columns and statistics of each micro-batch.
+    pub(super) fn accumulate_slice(
         &self,
         (model, reference): &(CausalLm, Option<CausalLm>),
         (mini, slice): (&mut ActorMiniBatch, &[usize]),
         mut is_prepared: bool,
         gradients: &mut Gradients,
         totals: &mut Totals,
+        seen: &mut dyn FnMut(&BatchColumns, &TokenStats),
     ) -> Option<NonfiniteValue> {
         let mut nonfinite = None;
         for micro in &micro_batches(&self.plan.actor, &mini.sequences, slice) {
@@ -128,6 +135,7 @@ impl LearningSide {
                 }
                 let columns = mini.columns.select(micro);
                 let result = self.loss(&columns, stats, totals);
+                seen(&columns, stats);
                 if nonfinite.is_none() {
                     let found = nonfinite_of(stats, &result, columns.offsets());
                     nonfinite =
@@ -147,21 +155,7 @@ impl LearningSide {
     fn loss(&self, columns: &BatchColumns, stats: &TokenStats, totals: &mut Totals) -> LossResult {
         // If the teacher's loss is the only loss, advantages do not exist.
         let none = columns.get(Column::Advantages).is_none().then(|| vec![0.0; columns.tokens()]);
-        let x = LossColumns {
-            offsets: columns.offsets(),
-            mask: &columns[Column::Mask],
-            log_prob: &stats.log_prob,
-            entropy: &stats.entropy,
-            old_log_prob: self.old_log_prob(columns),
-            ref_log_prob: columns.get(Column::RefLogProb),
-            advantages: none.as_deref().unwrap_or_else(|| &columns[Column::Advantages]),
-            weights: &columns[Column::LossWeights],
-            penalty_weights: &columns[Column::PenaltyWeights],
-            rollout_is_weights: columns.get(Column::RolloutIsWeights),
-            full_kl: self.objective.kl_loss.as_ref().filter(|(penalty, _)| penalty.is_full()).map(|_| stats.full_kl.as_slice()),
-            factor: columns.get(Column::LossFactor),
-            entropy_mask: columns.get(Column::EntropyMask),
-        };
+        let x = self.loss_columns(columns, stats, none.as_deref());
         let result = self.objective.evaluate(&x);
         match self.distillation.as_ref().filter(|_| !x.log_prob.is_empty()) {
             Some(distillation) => {
@@ -169,6 +163,30 @@ impl LearningSide {
                 distillation.combine(result, &judged, stats, totals)
             }
             None => result,
+        }
+    }
+
+    /// Returns what the loss of a micro-batch reads. `none`: advantages of a batch without that column.
+    pub(super) fn loss_columns<'a>(
+        &'a self,
+        columns: &'a BatchColumns,
+        stats: &'a TokenStats,
+        none: Option<&'a [f32]>,
+    ) -> LossColumns<'a> {
+        LossColumns {
+            offsets: columns.offsets(),
+            mask: &columns[Column::Mask],
+            log_prob: &stats.log_prob,
+            entropy: &stats.entropy,
+            old_log_prob: self.old_log_prob(columns),
+            ref_log_prob: columns.get(Column::RefLogProb),
+            advantages: none.unwrap_or_else(|| &columns[Column::Advantages]),
+            weights: &columns[Column::LossWeights],
+            penalty_weights: &columns[Column::PenaltyWeights],
+            rollout_is_weights: columns.get(Column::RolloutIsWeights),
+            full_kl: self.objective.kl_loss.as_ref().filter(|(penalty, _)| penalty.is_full()).map(|_| stats.full_kl.as_slice()),
+            factor: columns.get(Column::LossFactor),
+            entropy_mask: columns.get(Column::EntropyMask),
         }
     }
 
@@ -232,8 +250,8 @@ fn nonfinite_of(stats: &TokenStats, result: &LossResult, offsets: &[usize]) -> O
 }
 
 /// One mini-batch, its trajectories one after another.
-struct ActorMiniBatch<'a> {
-    trajectories: &'a [usize],
+pub(super) struct ActorMiniBatch<'a> {
+    pub trajectories: &'a [usize],
     /// Prompt of each trajectory.
     groups: Vec<usize>,
     sequences: Vec<Sequence<'a>>,

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::transcript_text::turns;
 use crate::job::Context;
+use crate::job::probe::{ProbedSample, ProbedText, StepProbe};
 use crate::trainer::batch::Batch;
 use crate::trainer::batch::columns::Column;
 use burnish_agent::Episode;
@@ -68,6 +69,36 @@ pub(super) fn sample_of(batch: &Batch, i: usize, kind: &str, tokenizer: &Tokeniz
         advantages: advantages.map(|advantages| advantages[tokens].to_vec()),
         conversation: episode.map(talk),
     })
+}
+
+/// Shows a probe the trajectories of a batch.
+pub(crate) fn look(probe: &StepProbe, batch: &Batch, tokenizer: &Tokenizer) -> Result<()> {
+    let probed = |i: usize| -> Result<ProbedSample> {
+        let sample = sample_of(batch, i, "train", tokenizer, 0)?;
+        let text = ProbedText {
+            prompt: sample.prompt,
+            response: sample.response,
+            tokens: sample.tokens,
+            mask: batch[Column::Mask][batch.tokens(i)].iter().map(|&mask| u8::from(mask != 0.0)).collect(),
+            generated_log_prob: Some(sample.log_probs),
+            advantage: sample.advantages,
+            updates: Vec::new(),
+        };
+        Ok(ProbedSample {
+            sample: i,
+            row: batch.prompt(i).index,
+            score: sample.score,
+            components: sample.components,
+            ground_truth: sample.ground_truth,
+            data_source: sample.data_source,
+            finish: sample.finish,
+            gradients: Vec::new(),
+            texts: vec![text],
+        })
+    };
+    let samples: Vec<ProbedSample> = (0..batch.len()).map(probed).collect::<Result<_>>()?;
+    probe.look(|step| step.samples = samples);
+    Ok(())
 }
 
 fn talk(episode: &Episode) -> ConversationSample {

@@ -1,0 +1,74 @@
+//! The comparison of a replayed row with the recorded one, metric by metric.
+
+use super::recorded::Row;
+
+/// Metrics that differ between two equal runs: a beginning of their names, and the reason.
+pub(super) const MEASURED: &[(&str, &str)] = &[
+    ("timing_s/", "seconds of a phase"),
+    ("timing_per_token_ms/", "seconds of a phase, per token"),
+    ("perf/throughput", "tokens per second"),
+    ("perf/time_per_step", "seconds of the step"),
+    ("perf/max_memory", "memory of the process or the GPU"),
+    ("perf/cpu_memory", "memory of the process"),
+    ("eps", "episodes per second, of `trainer.metric_names: trl`"),
+];
+
+/// A metric whose two values differ; `None` for a row without it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct MetricPair {
+    pub name: String,
+    pub record: Option<String>,
+    pub replay: Option<String>,
+}
+
+/// Result of a comparison.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Comparison {
+    /// Number of metrics compared.
+    pub compared: usize,
+    /// Number of metrics left out by [`MEASURED`].
+    pub measured: usize,
+    /// Metrics that differ, in the order of the record.
+    pub different: Vec<MetricPair>,
+}
+
+/// Returns true if a metric measures time or memory.
+pub(super) fn is_measured(name: &str) -> bool {
+    MEASURED.iter().any(|(beginning, _)| name.starts_with(beginning) && (*beginning != "eps" || name == "eps"))
+}
+
+/// Compares two rows, byte for byte. `part`: true if the replay may lack metrics, because it did not validate.
+pub(super) fn compare(record: &Row, replay: &Row, part: bool) -> Comparison {
+    let value = |row: &Row, name: &str| row.iter().find(|(known, _)| known == name).map(|(_, text)| text.clone());
+    let further = replay.iter().filter(|(name, _)| value(record, name).is_none());
+    let mut comparison = Comparison::default();
+    for (name, _) in record.iter().chain(further) {
+        let (record, replay) = (value(record, name), value(replay, name));
+        if is_measured(name) {
+            comparison.measured += 1;
+        } else if !(part && replay.is_none()) {
+            comparison.compared += 1;
+            comparison.different.extend((record != replay).then(|| MetricPair { name: name.clone(), record, replay }));
+        }
+    }
+    comparison
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bit_counts_but_those_of_clocks() {
+        let row =
+            |of: &[(&str, &str)]| -> Row { of.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect() };
+        let record = row(&[("a", "1.0"), ("timing_s/step", "2.0"), ("eps", "3.0"), ("epsilon", "4.0"), ("val/x", "5.0")]);
+        let same = row(&[("a", "1.0"), ("timing_s/step", "9.0"), ("epsilon", "4.0")]);
+        let found = compare(&record, &same, true);
+        assert_eq!((found.compared, found.measured, found.different.len()), (2, 2, 0));
+        let found = compare(&record, &row(&[("a", "1"), ("epsilon", "4.0"), ("new", "NaN")]), false);
+        let names: Vec<&str> = found.different.iter().map(|pair| pair.name.as_str()).collect();
+        assert_eq!(names, ["a", "val/x", "new"]);
+        assert_eq!((found.different[0].record.as_deref(), found.different[2].record.as_deref()), (Some("1.0"), None));
+    }
+}
