@@ -19,7 +19,7 @@ pub struct Context {
     pub step: u64,
     pub record: Record,
     pub progress: Progress,
-    /// What `trainer replay` looks through at this step; `None` in a run.
+    /// Probe of this step, for `trainer replay`; `None` in a run.
     pub probe: Option<StepProbe>,
     /// Tells if this process received a stop request; see `Self::stop_requested`.
     pub interrupt: Interrupt,

@@ -1,4 +1,4 @@
-//! What a step looks like inside, for `trainer replay`: its samples token by token, their gradients, and the size of its update.
+//! The inside of a step, for `trainer replay`: its samples token by token, their gradients, and the size of its update.
 //!
 //! A run has no probe, and then a step computes nothing for it. A probe only reads: the step has the same bits with it.
 
@@ -98,12 +98,12 @@ impl SampleGradient {
 }
 
 impl StepProbe {
-    /// Lets a phase of the step add what it knows.
+    /// Lets a phase of the step add its part.
     pub fn look(&self, add: impl FnOnce(&mut ProbedStep)) {
         add(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Returns what the step has shown.
+    /// Returns the inside of the step.
     pub(super) fn into_step(self) -> ProbedStep {
         self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
     }

@@ -29,7 +29,7 @@ pub struct ReplayedStep {
     pub step: u64,
     /// Its row, under the names of the run.
     pub row: Metrics,
-    /// What it looks like inside, for a probed step.
+    /// The inside of a probed step.
     pub inside: Option<ProbedStep>,
 }
 

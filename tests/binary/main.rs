@@ -56,6 +56,7 @@ mod prefilled;
 mod record;
 mod reference;
 mod reliability;
+mod replay;
 mod resume;
 mod reward_model;
 mod reward_training;

@@ -1,4 +1,4 @@
-//! What a replay may be unable to repeat: named before it starts.
+//! Reasons why a replay may differ from the record, named before it starts.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What a step of a stage shows to `trainer replay`: every predicted token, and the gradient of each example.
+//! The part of a stage's step that `trainer replay` shows: every predicted token, and the gradient of each example.
 
 use anyhow::Result;
 

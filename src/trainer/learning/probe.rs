@@ -1,4 +1,4 @@
-//! What an update of the actor shows to `trainer replay`: every token of a mini-batch, and the gradient of each trajectory.
+//! The part of an update of the actor that `trainer replay` shows: every token of a mini-batch, and the gradient of each trajectory.
 
 use super::side::LearningSide;
 use super::totals::Totals;
@@ -32,7 +32,7 @@ impl LearningSide {
         let ratio = |old: &[f32]| stats.log_prob.iter().zip(old).map(|(now, old)| (now - old).exp()).collect();
         let none = columns.get(Column::Advantages).is_none().then(|| vec![0.0; columns.tokens()]);
         let x = self.loss_columns(columns, stats, none.as_deref());
-        // The KL term has a slope of its own.
+        // The slope of the KL term does not count.
         let policy_alone = PolicyObjective { kl_loss: None, ..self.objective.clone() };
         let slopes = policy_alone.evaluate(&x).d_log_prob;
         let is_read = |t: usize| {
