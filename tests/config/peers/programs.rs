@@ -108,3 +108,32 @@ fn a_text_that_is_not_python_and_a_program_without_a_trainer_are_refused() {
         assert!(error.contains(message), "{error}");
     }
 }
+
+/// A limit of the reader is named with its line, and values beyond it are not taken from the part before.
+#[test]
+fn limits_of_the_reader_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("train.py").display().to_string();
+    let trainer = "trl.GRPOTrainer(model='m', args=trl.GRPOConfig(output_dir=str(a)), train_dataset=rows)\n";
+    let branches = "elif known:\n    a = 2\n".repeat(64);
+    for (lines, message) in [
+        ("a = 1\nfor i in range(65):\n    a = i\n", "train.py:4: a loop has more than 64 rounds"),
+        (&format!("a = 1\nif known:\n    a = 1\n{branches}"), "train.py:4: an `if` has more than 64 branches"),
+        ("a = [i for i in range(1025)]\n", "train.py:3: a comprehension has more than 1024 items"),
+        ("a = len(range(5000))\n", "train.py:3: a range has more than 4096 items"),
+        ("a = 'x' * 100000\n", "train.py:3: a text or list has 100000 or more"),
+        ("a = 'x' * 99999\na = f'{a}{a}'\n", "train.py:4: a text or list has 100000 or more"),
+        ("def f(n):\n    return f(n)\na = f(1)\n", "train.py:4: functions call each other more than 24 deep"),
+    ] {
+        std::fs::write(&path, format!("import trl\n\n{lines}{trainer}")).unwrap();
+        let said = messages(&program(&path, ""));
+        assert!(said.iter().any(|line| line.contains(message)), "{message}\n{said:#?}");
+    }
+    let many = "a = 1\n".repeat(60_000);
+    std::fs::write(&path, format!("import trl\n{trainer}{many}")).unwrap();
+    let said = messages(&program(&path, ""));
+    assert!(said.iter().any(|line| line.contains("train.py:5") && line.contains("more than 100000 steps")), "{said:#?}");
+    std::fs::write(&path, format!("import trl\n{many}{trainer}")).unwrap();
+    let error = converted(&TRL, &words(&format!("python {path}")), None).unwrap_err().to_string();
+    assert!(error.contains("train.py:5") && error.contains("more than 100000 steps"), "{error}");
+}

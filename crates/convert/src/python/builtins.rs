@@ -1,6 +1,7 @@
 //! Builtins and functions of the standard library that have a value.
 
 use super::classes::{Arguments, fields};
+use super::limit::EvaluationLimit;
 use super::machine::PyMachine;
 use super::operators::{append, as_text};
 use super::value::{PyObject, PyValue};
@@ -59,9 +60,6 @@ const BUILTINS: &[&str] = &[
     "property",
     "classmethod",
 ];
-
-/// Limit of the length of a range.
-const RANGE: i64 = 4096;
 
 pub(super) fn is_builtin(name: &str) -> bool {
     BUILTINS.contains(&name)
@@ -133,7 +131,7 @@ impl<'a> PyMachine<'a> {
                 }
                 Some(PyValue::dict(entries))
             }
-            "range" => range(&arguments.positional),
+            "range" => range(self, &arguments.positional),
             "enumerate" => {
                 let items = self.iterate(first?)?;
                 let pair = |(index, item): (usize, PyValue<'a>)| PyValue::Tuple(Rc::new(vec![PyValue::Int(index as i64), item]));
@@ -161,7 +159,7 @@ impl<'a> PyMachine<'a> {
             }
             "os.path.join" | "posixpath.join" => {
                 let parts: Option<Vec<String>> = arguments.positional.iter().map(as_text).collect();
-                join(&parts?).map(PyValue::text)
+                join(self, &parts?).map(PyValue::text)
             }
             "os.path.basename" => first.and_then(as_text).map(|text| PyValue::text(text.rsplit('/').next().unwrap_or_default())),
             "os.path.dirname" => {
@@ -203,7 +201,7 @@ fn extreme<'a>(items: Vec<PyValue<'a>>, is_max: bool) -> Option<PyValue<'a>> {
     Some(best)
 }
 
-fn range<'a>(bounds: &[PyValue<'a>]) -> Option<PyValue<'a>> {
+fn range<'a>(machine: &mut PyMachine, bounds: &[PyValue<'a>]) -> Option<PyValue<'a>> {
     let whole = |value: &PyValue| if let PyValue::Int(value) = value { Some(*value) } else { None };
     let (from, to, step) = match bounds {
         [to] => (0, whole(to)?, 1),
@@ -211,22 +209,23 @@ fn range<'a>(bounds: &[PyValue<'a>]) -> Option<PyValue<'a>> {
         [from, to, step] => (whole(from)?, whole(to)?, whole(step)?),
         _ => return None,
     };
-    if step <= 0 || to.checked_sub(from)? / step > RANGE {
+    let count = usize::try_from(to.checked_sub(from)?.checked_div(step)?).unwrap_or(0);
+    if step < 0 || !machine.fits(count, EvaluationLimit::RANGE, EvaluationLimit::Range) {
         return None;
     }
     Some(PyValue::list((from..to).step_by(usize::try_from(step).ok()?).map(PyValue::Int).collect()))
 }
 
 /// Joins parts of a path as `os.path.join`; `None` if the path is too long.
-fn join(parts: &[String]) -> Option<String> {
+fn join(machine: &mut PyMachine, parts: &[String]) -> Option<String> {
     let mut path = String::new();
     for part in parts {
         if part.starts_with('/') {
             path.clear();
         } else if !path.is_empty() && !path.ends_with('/') {
-            append(&mut path, "/")?;
+            append(machine, &mut path, "/")?;
         }
-        append(&mut path, part)?;
+        append(machine, &mut path, part)?;
     }
     Some(path)
 }

@@ -1,7 +1,8 @@
 //! Calls: of the script's functions and classes, of builtins, of methods, and of libraries.
 
 use super::classes::Arguments;
-use super::machine::{DEPTH, Frame, PyMachine};
+use super::limit::EvaluationLimit;
+use super::machine::{Frame, PyMachine};
 use super::statements::PyFlow;
 use super::value::{LibraryCall, PyFunction, PyValue, UnknownValue};
 use indexmap::IndexMap;
@@ -136,7 +137,8 @@ impl<'a> PyMachine<'a> {
     ) -> PyValue<'a> {
         let missing = |name: &str| PyValue::Unknown(Rc::new(UnknownValue { line: function.line, text: name.to_string() }));
         let around = function.around.as_ref().map_or(0, IndexMap::len);
-        if self.frames.len() > DEPTH || !self.step() || !self.entries(around) {
+        let is_within = self.fits(self.frames.len(), EvaluationLimit::CALLS, EvaluationLimit::Calls);
+        if !is_within || !self.step() || !self.entries(around) {
             return missing(function.definition.name.as_str());
         }
         self.entered.insert(function.line);

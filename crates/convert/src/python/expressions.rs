@@ -1,5 +1,6 @@
 //! Expressions.
 
+use super::limit::EvaluationLimit;
 use super::machine::PyMachine;
 use super::operators::{append, as_text};
 use super::value::PyValue;
@@ -10,9 +11,6 @@ use std::rc::Rc;
 
 /// Options of TRL that have no default.
 const NAMES: [&str; 3] = ["dataset_name", "dataset_config", "model_name_or_path"];
-
-/// Limit of the items of a comprehension or a range.
-const ITEMS: usize = 1024;
 
 impl<'a> PyMachine<'a> {
     /// Returns the value of an expression. Beyond the limits of an evaluation all values are unknown.
@@ -185,20 +183,20 @@ impl<'a> PyMachine<'a> {
         for part in &one.value {
             let part = match part {
                 FStringPart::Literal(literal) => {
-                    append(&mut text, &literal.value)?;
+                    append(self, &mut text, &literal.value)?;
                     continue;
                 }
                 FStringPart::FString(part) => part,
             };
             for element in &part.elements {
                 match element {
-                    InterpolatedStringElement::Literal(literal) => append(&mut text, &literal.value)?,
+                    InterpolatedStringElement::Literal(literal) => append(self, &mut text, &literal.value)?,
                     InterpolatedStringElement::Interpolation(field) => {
                         let value = self.evaluate(&field.expression);
                         if field.format_spec.is_some() || field.debug_text.is_some() {
                             return None;
                         }
-                        append(&mut text, &as_text(&value)?)?;
+                        append(self, &mut text, &as_text(&value)?)?;
                     }
                 }
             }
@@ -231,7 +229,11 @@ impl<'a> PyMachine<'a> {
         let [one] = generators else { return None };
         let items = self.evaluate(&one.iter);
         let mut values = vec![];
-        for item in self.iterate(&items)?.into_iter().take(ITEMS) {
+        let items = self.iterate(&items)?;
+        if !self.fits(items.len(), EvaluationLimit::ITEMS, EvaluationLimit::Items) {
+            return None;
+        }
+        for item in items {
             self.assign(&one.target, item);
             let mut taken = true;
             for test in &one.ifs {

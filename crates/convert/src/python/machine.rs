@@ -1,5 +1,6 @@
 //! The state of an evaluation: variables, limits, and what is recorded.
 
+use super::limit::EvaluationLimit;
 use super::script::PyScript;
 use super::value::{LibraryCall, PyFunction, PyValue, UnknownValue};
 use indexmap::IndexMap;
@@ -7,9 +8,6 @@ use rustpython_ruff_python_ast::Stmt;
 use rustpython_ruff_text_size::Ranged;
 use std::collections::BTreeSet;
 use std::rc::Rc;
-
-/// Limit of evaluated statements and expressions, and of the work for large values.
-const STEPS: usize = 100_000;
 
 /// Bytes of a value that count as a step.
 const STEP_BYTES: usize = 500;
@@ -22,9 +20,6 @@ const NAME_BYTES: usize = 100;
 
 /// Characters of an unknown expression that are kept.
 const SHOWN: usize = 500;
-
-/// Limit of nested calls of the script's own functions.
-pub(super) const DEPTH: usize = 24;
 
 /// Calls of libraries by a script, and the options that the script reads.
 #[derive(Debug, Default)]
@@ -49,6 +44,8 @@ pub(crate) struct ScriptRead<'a> {
     pub parsed_file: Option<String>,
     /// Lines of calls outside of functions, which run when the file is imported.
     pub at_import: BTreeSet<usize>,
+    /// Limits that the script reached, each with the line where it first did.
+    pub limits: Vec<(EvaluationLimit, usize)>,
 }
 
 /// The variables of the module or of a function.
@@ -74,6 +71,8 @@ pub(super) struct PyMachine<'a> {
     /// Functions of the script that were entered.
     pub entered: BTreeSet<usize>,
     steps: usize,
+    /// Line of the present statement.
+    pub statement_line: usize,
     /// Positions of the ends of lines.
     line_ends: Vec<usize>,
 }
@@ -89,6 +88,7 @@ impl<'a> PyMachine<'a> {
             is_main: false,
             entered: BTreeSet::new(),
             steps: 0,
+            statement_line: 1,
             line_ends: script.text.match_indices('\n').map(|(at, _)| at).collect(),
         }
     }
@@ -120,7 +120,25 @@ impl<'a> PyMachine<'a> {
     /// Counts several steps; returns false at the limit.
     pub(super) fn steps(&mut self, count: usize) -> bool {
         self.steps = self.steps.saturating_add(count);
-        self.steps < STEPS
+        if self.steps >= EvaluationLimit::STEPS {
+            self.reached(EvaluationLimit::Steps);
+        }
+        self.steps < EvaluationLimit::STEPS
+    }
+
+    /// Records that a limit is reached at the present statement.
+    pub(super) fn reached(&mut self, limit: EvaluationLimit) {
+        if self.read.limits.iter().all(|(known, _)| *known != limit) {
+            self.read.limits.push((limit, self.statement_line));
+        }
+    }
+
+    /// Returns true if a count is within a limit, and records the limit otherwise.
+    pub(super) fn fits(&mut self, count: usize, max: usize, limit: EvaluationLimit) -> bool {
+        if count > max {
+            self.reached(limit);
+        }
+        count <= max
     }
 
     /// Counts the bytes of a value; returns false at the limit.

@@ -10,7 +10,7 @@ impl<'a> PyMachine<'a> {
     /// Calls a method; `None` if the value has no such method, or its result is unknown.
     pub(super) fn method(&mut self, object: &PyValue<'a>, name: &str, arguments: &Arguments<'a>) -> Option<PyValue<'a>> {
         match object {
-            PyValue::Text(text) => of_text(text, name, arguments),
+            PyValue::Text(text) => of_text(self, text, name, arguments),
             PyValue::List(items) => {
                 let first = arguments.positional.first();
                 match name {
@@ -84,7 +84,7 @@ impl<'a> PyMachine<'a> {
     }
 }
 
-fn of_text<'a>(text: &str, name: &str, arguments: &Arguments<'a>) -> Option<PyValue<'a>> {
+fn of_text<'a>(machine: &mut PyMachine, text: &str, name: &str, arguments: &Arguments<'a>) -> Option<PyValue<'a>> {
     let first = arguments.positional.first();
     let part = || first?.as_text();
     let letters = |c: char| part().map_or(c.is_whitespace(), |letters| letters.contains(c));
@@ -98,7 +98,7 @@ fn of_text<'a>(text: &str, name: &str, arguments: &Arguments<'a>) -> Option<PyVa
         "replace" => {
             let (old, new) = (part()?, arguments.positional.get(1)?.as_text()?);
             let pieces: Vec<&str> = text.split(old).collect();
-            PyValue::text(joined(pieces.into_iter().map(|piece| Some(piece.to_owned())), new)?)
+            PyValue::text(joined(machine, pieces.into_iter().map(|piece| Some(piece.to_owned())), new)?)
         }
         "split" | "rsplit" if arguments.positional.len() > 1 || !arguments.keywords.is_empty() => return None,
         "split" | "rsplit" => match first {
@@ -107,31 +107,31 @@ fn of_text<'a>(text: &str, name: &str, arguments: &Arguments<'a>) -> Option<PyVa
         },
         "join" => {
             let items = first?.items()?;
-            PyValue::text(joined(items.iter().map(as_text), text)?)
+            PyValue::text(joined(machine, items.iter().map(as_text), text)?)
         }
         "startswith" => PyValue::Bool(text.starts_with(part()?)),
         "endswith" => PyValue::Bool(text.ends_with(part()?)),
-        "format" => PyValue::text(format_text(text, arguments)?),
+        "format" => PyValue::text(format_text(machine, text, arguments)?),
         _ => return None,
     })
 }
 
 /// Joins texts; `None` if one is unknown, or the result is too long.
-fn joined(parts: impl Iterator<Item = Option<String>>, between: &str) -> Option<String> {
+fn joined(machine: &mut PyMachine, parts: impl Iterator<Item = Option<String>>, between: &str) -> Option<String> {
     let mut text = String::new();
     for (i, part) in parts.enumerate() {
-        append(&mut text, if i == 0 { "" } else { between })?;
-        append(&mut text, &part?)?;
+        append(machine, &mut text, if i == 0 { "" } else { between })?;
+        append(machine, &mut text, &part?)?;
     }
     Some(text)
 }
 
 /// Fills `{}`, `{0}` and `{name}` of a text.
-fn format_text(text: &str, arguments: &Arguments) -> Option<String> {
+fn format_text(machine: &mut PyMachine, text: &str, arguments: &Arguments) -> Option<String> {
     let mut filled = String::new();
     let (mut rest, mut next) = (text, 0);
     while let Some((before, after)) = rest.split_once('{') {
-        append(&mut filled, before)?;
+        append(machine, &mut filled, before)?;
         let (field, after) = after.split_once('}')?;
         let value = if field.is_empty() {
             next += 1;
@@ -141,9 +141,9 @@ fn format_text(text: &str, arguments: &Arguments) -> Option<String> {
         } else {
             arguments.keywords.iter().find(|(name, _)| name == field).map(|(_, value)| value)
         };
-        append(&mut filled, &as_text(value?)?)?;
+        append(machine, &mut filled, &as_text(value?)?)?;
         rest = after;
     }
-    append(&mut filled, rest)?;
+    append(machine, &mut filled, rest)?;
     Some(filled)
 }

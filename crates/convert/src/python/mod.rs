@@ -11,6 +11,7 @@ mod calls;
 mod classes;
 mod depth;
 mod expressions;
+mod limit;
 mod machine;
 mod methods;
 mod operators;
@@ -19,7 +20,8 @@ mod script;
 mod statements;
 mod value;
 
+pub(crate) use limit::EvaluationLimit;
 pub(crate) use machine::ScriptRead;
 pub(crate) use read::read;
 pub(crate) use script::PyScript;
-pub(crate) use value::{LibraryCall, PyValue};
+pub(crate) use value::{LibraryCall, NESTED, PARTS, PyValue};

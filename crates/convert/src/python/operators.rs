@@ -1,33 +1,31 @@
 //! Operators on known values.
 
+use super::limit::EvaluationLimit;
 use super::machine::PyMachine;
 use super::value::PyValue;
 use rustpython_ruff_python_ast::{CmpOp, Operator};
-
-/// Limit of the length of a text or list that an operator makes.
-const LENGTH: usize = 100_000;
 
 impl<'a> PyMachine<'a> {
     /// Applies a binary operator; `None` if a value is unknown.
     pub(super) fn operate(&mut self, left: &PyValue<'a>, op: Operator, right: &PyValue<'a>) -> Option<PyValue<'a>> {
         match (left, op, right) {
             (PyValue::Text(one), Operator::Add, PyValue::Text(other)) => {
-                (one.len() + other.len() < LENGTH).then(|| PyValue::text(format!("{one}{other}")))
+                self.is_short(one.len() + other.len()).then(|| PyValue::text(format!("{one}{other}")))
             }
             (PyValue::Text(text), Operator::Mult, PyValue::Int(times)) => {
                 let times = usize::try_from(*times).unwrap_or(0);
-                (text.len().saturating_mul(times) < LENGTH).then(|| PyValue::text(text.repeat(times)))
+                self.is_short(text.len().saturating_mul(times)).then(|| PyValue::text(text.repeat(times)))
             }
-            (PyValue::Text(text), Operator::Mod, value) => percent(text, value),
+            (PyValue::Text(text), Operator::Mod, value) => percent(self, text, value),
             (PyValue::List(_), Operator::Add, PyValue::List(_)) => {
                 let mut items = left.items()?;
                 items.extend(right.items()?);
-                (items.len() < LENGTH).then(|| PyValue::list(items))
+                self.is_short(items.len()).then(|| PyValue::list(items))
             }
             (PyValue::List(items), Operator::Mult, PyValue::Int(times)) => {
                 let (items, times) = (items.borrow(), usize::try_from(*times).unwrap_or(0));
                 let length = items.len().saturating_mul(times);
-                (length < LENGTH).then(|| PyValue::list(items.iter().cloned().cycle().take(length).collect()))
+                self.is_short(length).then(|| PyValue::list(items.iter().cloned().cycle().take(length).collect()))
             }
             (PyValue::Dict(one), Operator::BitOr, PyValue::Dict(other)) => {
                 if !self.entries(one.borrow().len().saturating_mul(other.borrow().len())) {
@@ -47,6 +45,10 @@ impl<'a> PyMachine<'a> {
             (PyValue::Int(left), op, PyValue::Int(right)) => integers(*left, op, *right),
             (left, op, right) => floats(left.number()?, op, right.number()?),
         }
+    }
+
+    fn is_short(&mut self, length: usize) -> bool {
+        self.fits(length, EvaluationLimit::LENGTH - 1, EvaluationLimit::Length)
     }
 }
 
@@ -90,22 +92,22 @@ fn floats<'a>(left: f64, op: Operator, right: f64) -> Option<PyValue<'a>> {
 }
 
 /// Fills `%s` and `%d` of a text.
-fn percent<'a>(text: &str, value: &PyValue<'a>) -> Option<PyValue<'a>> {
+fn percent<'a>(machine: &mut PyMachine, text: &str, value: &PyValue<'a>) -> Option<PyValue<'a>> {
     let values = if let PyValue::Tuple(values) = value { values.to_vec() } else { vec![value.clone()] };
     let mut values = values.iter();
     let mut pieces = text.split('%');
     let mut filled = pieces.next()?.to_string();
     for piece in pieces {
         let rest = piece.strip_prefix(['s', 'd'])?;
-        append(&mut filled, &as_text(values.next()?)?)?;
-        append(&mut filled, rest)?;
+        append(machine, &mut filled, &as_text(values.next()?)?)?;
+        append(machine, &mut filled, rest)?;
     }
     Some(PyValue::text(filled))
 }
 
 /// Appends to a text; `None` if it becomes too long.
-pub(super) fn append(text: &mut String, part: &str) -> Option<()> {
-    (text.len() + part.len() < LENGTH).then(|| text.push_str(part))
+pub(super) fn append(machine: &mut PyMachine, text: &mut String, part: &str) -> Option<()> {
+    machine.is_short(text.len() + part.len()).then(|| text.push_str(part))
 }
 
 /// Returns the text that `str` makes of a value.

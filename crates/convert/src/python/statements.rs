@@ -1,13 +1,11 @@
 //! Statements.
 
+use super::limit::EvaluationLimit;
 use super::machine::PyMachine;
 use super::value::{PyFunction, PyValue, UnknownValue};
 use indexmap::IndexMap;
 use rustpython_ruff_python_ast::{Expr, Stmt, StmtFor, StmtIf, StmtTry};
 use std::rc::Rc;
-
-/// Limit of rounds of a loop.
-const ROUNDS: usize = 64;
 
 /// The end of a block.
 #[derive(Debug)]
@@ -23,6 +21,7 @@ pub(super) enum PyFlow<'a> {
 impl<'a> PyMachine<'a> {
     pub(super) fn block(&mut self, body: &'a [Stmt]) -> PyFlow<'a> {
         for statement in body {
+            self.statement_line = self.line(statement);
             if !self.step() {
                 return PyFlow::Raise;
             }
@@ -150,7 +149,7 @@ impl<'a> PyMachine<'a> {
         let first = (Some(&*one.test), one.body.as_slice());
         let others = one.elif_else_clauses.iter().map(|clause| (clause.test.as_ref(), clause.body.as_slice()));
         let branches: Vec<_> = std::iter::once(first).chain(others).collect();
-        if branches.len() > ROUNDS {
+        if !self.fits(branches.len(), EvaluationLimit::BRANCHES, EvaluationLimit::Branches) {
             return PyFlow::Next;
         }
         self.branches(&branches)
@@ -253,7 +252,9 @@ impl<'a> PyMachine<'a> {
 
     fn rounds(&mut self, one: &'a StmtFor) -> PyFlow<'a> {
         let items = self.evaluate(&one.iter);
-        let Some(items) = self.iterate(&items).filter(|items| items.len() <= ROUNDS) else {
+        let items = self.iterate(&items);
+        let few = |items: &Vec<_>| self.fits(items.len(), EvaluationLimit::ROUNDS, EvaluationLimit::Rounds);
+        let Some(items) = items.filter(few) else {
             let item = self.unknown(&*one.target);
             self.assign(&one.target, item);
             return self.perhaps(|machine| machine.block(&one.body));

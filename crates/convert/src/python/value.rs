@@ -8,8 +8,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// Limits of the parts of a value, and of their nesting.
-const PARTS: usize = 20_000;
-const NESTED: usize = 64;
+pub(crate) const PARTS: usize = 20_000;
+pub(crate) const NESTED: usize = 64;
 
 /// A value that only a run of the script could tell.
 #[derive(Debug, Clone, PartialEq, Eq)]

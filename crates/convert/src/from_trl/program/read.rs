@@ -4,7 +4,7 @@ use super::reading::Reading;
 use super::trainers::{self, TrainerClass, find};
 use super::{configuration, model, trainer_arguments};
 use crate::peers::{ProgramText, ReadProgram};
-use crate::python::{self, LibraryCall, PyScript, PyValue, ScriptRead};
+use crate::python::{self, EvaluationLimit, LibraryCall, PyScript, PyValue, ScriptRead};
 use burnish_hydra::Problem;
 use std::rc::Rc;
 
@@ -14,7 +14,12 @@ use std::rc::Rc;
 /// If the text is not Python.
 pub(in crate::from_trl) fn read(text: &ProgramText) -> Result<Option<ReadProgram>, Problem> {
     let script = PyScript { name: text.name, text: text.text, words: text.words };
-    python::read(script, |read| Ok(training(text, &read)))
+    python::read(script, |read| match (training(text, &read), read.limits.first()) {
+        (None, Some((limit, line))) => {
+            Err(Problem::new("", format!("{}:{line}: {}, so that no trainer is found", text.name, limit.words())))
+        }
+        (program, _) => Ok(program),
+    })
 }
 
 fn training(text: &ProgramText, script: &ScriptRead) -> Option<ReadProgram> {
@@ -51,6 +56,15 @@ fn training(text: &ProgramText, script: &ScriptRead) -> Option<ReadProgram> {
             format!("a recipe has one stage: --algo {} converts it", class.stage)
         };
         reading.refuse(other.line, class.class, way);
+    }
+    for (limit, line) in &script.limits {
+        match limit {
+            EvaluationLimit::Steps => reading.refuse(*line, "the rest of the script", limit.words()),
+            _ => {
+                let note = format!("{}: {}", reading.program.at(*line), limit.words());
+                reading.program.notes.push(note);
+            }
+        }
     }
     for (name, default) in &script.environment {
         let note = format!("{name} of the environment is taken as {default}, its default in {}", reading.program.at(0));

@@ -1,7 +1,7 @@
 //! A program under construction, and the description of values in messages.
 
 use crate::peers::{ReadProgram, RefusedOption};
-use crate::python::{PyValue, ScriptRead};
+use crate::python::{NESTED, PARTS, PyValue, ScriptRead};
 
 /// The program under construction, with what the script does.
 pub(super) struct Reading<'s, 'a> {
@@ -28,6 +28,9 @@ pub(super) fn describe(value: &PyValue) -> String {
         PyValue::Attribute(one) => format!("{}.{}", describe(&one.0), one.1),
         PyValue::Item(one) => format!("{}[…]", describe(&one.0)),
         PyValue::Option(name) => format!("--{name}"),
+        PyValue::List(_) | PyValue::Tuple(_) | PyValue::Dict(_) => {
+            format!("a value with more than {PARTS} parts, or nested more than {NESTED} deep")
+        }
         _ => "an object".into(),
     }
 }
