@@ -1,18 +1,23 @@
-//! `trainer reward check`: the scores that a reward function gives to the responses in a file.
+//! `trainer reward check`: examines a reward function before training, or prints the scores that it gives to the responses in a file.
+
+use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::args::ConfigArgs;
 use super::error::CliError;
 use super::print::{print, print_data};
-use crate::pipelines::reward_check::{CheckedResponse, check};
+use crate::pipelines::reward_check::{
+    CheckedResponse, Examination, ExamineOptions, Probe, ProbeResult, ProbeVerdict, check, examine,
+};
 use burnish_config::schema::EvalConfig;
+use burnish_util::excerpt::beginning_of;
 
 #[derive(Subcommand)]
 pub(crate) enum RewardCommand {
-    /// Call a reward function as training does, and print the score or the error of each response
+    /// Examine a reward function before training (--data), or print the score or the error of each response (--rows)
     Check(CheckArgs),
 }
 
@@ -21,10 +26,16 @@ pub(crate) struct CheckArgs {
     /// FILE.py, FILE.py:FUNCTION or pkg://MODULE:FUNCTION, or the name of a built-in function
     #[arg(value_name = "FUNCTION")]
     function: String,
-    /// Rows with responses, as `trainer eval` reads them
-    #[arg(long, value_name = "FILE")]
-    rows: String,
-    /// Print a JSON object per response
+    /// Rows of training: examine the function with many responses, and say what it pays for
+    #[arg(long, value_name = "FILE", required_unless_present = "rows")]
+    data: Option<String>,
+    /// Rows with responses, as `trainer eval` reads them: print their scores
+    #[arg(long, value_name = "FILE", conflicts_with = "data")]
+    rows: Option<String>,
+    /// Time limit of the examination
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, conflicts_with = "rows")]
+    seconds: f64,
+    /// Print a JSON object per finding, or per response
     #[arg(long)]
     json: bool,
     /// key=value settings of evaluation.yaml, such as data.response_key=completion; later ones win
@@ -34,6 +45,9 @@ pub(crate) struct CheckArgs {
 
 pub(super) fn run(command: RewardCommand) -> Result<(), CliError> {
     let RewardCommand::Check(args) = command;
+    if args.data.is_some() {
+        return args.examine();
+    }
     let loaded = args.config().load::<EvalConfig>()?;
     let checked = check(loaded).map_err(CliError::classify)?;
     match args.json {
@@ -60,11 +74,34 @@ fn shown(one: &CheckedResponse) -> String {
     }
 }
 
+/// Calls that hang for which an examination has time, and the shortest time limit of a call in seconds.
+const CALLS_IN_TIME: f64 = 6.0;
+const SHORTEST: f64 = 3.0;
+
 impl CheckArgs {
+    /// Examines the function, and fails if a probe does.
+    fn examine(&self) -> Result<(), CliError> {
+        if !(self.seconds > 0.0 && self.seconds < 1e6) {
+            return Err(CliError::Setup(format!("--seconds is {}: give a number above 0", self.seconds)));
+        }
+        let loaded = self.config().load::<EvalConfig>()?;
+        let options = ExamineOptions { limit: Duration::from_secs_f64(self.seconds) };
+        let found = examine(loaded, &options).map_err(CliError::classify)?;
+        match self.json {
+            true => print_data(&objects(&found).iter().map(|one| format!("{one}\n")).collect::<String>())?,
+            false => print(&page(&found))?,
+        }
+        match found.count(ProbeVerdict::Fail) {
+            0 => Ok(()),
+            _ => Err(CliError::Different),
+        }
+    }
+
     /// Returns the settings of the evaluation that the arguments describe.
     fn config(&self) -> ConfigArgs {
         let set = |key: &str, value: &str| format!("{key}='{}'", value.replace('\'', "\\'"));
-        let mut overrides = vec![set("data.path", &self.rows)];
+        let rows = self.data.as_ref().or(self.rows.as_ref()).map(String::as_str).unwrap_or_default();
+        let mut overrides = vec![set("data.path", rows)];
         let (path, names) = split(&self.function);
         match burnish_reward::function(&self.function) {
             Some(built_in) => overrides.push(format!("reward_model.reward_functions=[{}]", built_in.name)),
@@ -73,7 +110,13 @@ impl CheckArgs {
                 overrides.extend(names.map(|names| format!("custom_reward_function.name=[{names}]")));
             }
         }
+        if self.data.is_some() {
+            overrides.push(format!("reward.timeout={}", (self.seconds / CALLS_IN_TIME).max(SHORTEST)));
+        }
         overrides.extend(self.overrides.iter().cloned());
+        if self.data.is_some() {
+            overrides.push("reward.on_error=error".to_owned());
+        }
         ConfigArgs { config: Some("evaluation.yaml".to_owned()), overrides, ..ConfigArgs::default() }
     }
 }
@@ -86,3 +129,46 @@ fn split(function: &str) -> (&str, Option<&str>) {
         _ => (function, None),
     }
 }
+
+/// Returns a JSON object per finding.
+fn objects(found: &Examination) -> Vec<Value> {
+    let object = |(probe, finding): &(&Probe, ProbeResult)| {
+        let is_bad = matches!(finding.verdict, ProbeVerdict::Warn | ProbeVerdict::Fail);
+        let (row, response) = finding.example.clone().unzip();
+        json!({
+            "check": probe.name, "verdict": finding.verdict.name(), "number": finding.number, "found": finding.sentence,
+            "meaning": is_bad.then_some(probe.meaning), "advice": is_bad.then_some(probe.remedy), "row": row, "response": response,
+        })
+    };
+    found.findings.iter().map(object).collect()
+}
+
+/// Returns the findings for people: failures and warnings first, each with its example, meaning and advice.
+fn page(found: &Examination) -> String {
+    let (examined, all) = found.rows;
+    let mut text = format!(
+        "{}: {examined} of {all} rows, {} calls in {:.1} s\n\n",
+        found.functions.join(", "),
+        found.calls,
+        found.took.as_secs_f64()
+    );
+    for verdict in [ProbeVerdict::Fail, ProbeVerdict::Warn, ProbeVerdict::NotReached, ProbeVerdict::NotJudged, ProbeVerdict::Pass]
+    {
+        for (probe, finding) in found.findings.iter().filter(|(_, finding)| finding.verdict == verdict) {
+            text += &format!("{:<5} {}: {}\n", verdict.name(), probe.name, finding.sentence);
+            if !matches!(verdict, ProbeVerdict::Warn | ProbeVerdict::Fail) {
+                continue;
+            }
+            if let Some((row, response)) = &finding.example {
+                text += &format!("      {row}: {:?}\n", beginning_of(response, SHOWN));
+            }
+            text += &format!("      {}\n      {}\n", probe.meaning, probe.remedy);
+        }
+    }
+    let counts = [ProbeVerdict::Fail, ProbeVerdict::Warn, ProbeVerdict::Pass]
+        .map(|verdict| format!("{} {}", found.count(verdict), verdict.name()));
+    format!("{text}\n{}\n", counts.join(", "))
+}
+
+/// Number of characters of a response that are shown.
+const SHOWN: usize = 90;

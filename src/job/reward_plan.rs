@@ -34,6 +34,11 @@ impl<'a> RewardPlan<'a> {
         Ok(Self { keys, pool, needs, interrupt: interrupt.clone() })
     }
 
+    /// Returns the processes of the user's functions, if there are any.
+    pub(crate) fn pool(&self) -> Option<Arc<Pool>> {
+        self.pool.clone()
+    }
+
     /// Returns true if a reward function uses the rule of each row's data source.
     pub(crate) fn asks_rules(&self) -> bool {
         let own = |name: &str| self.pool.as_ref().is_some_and(|pool| pool.functions().iter().any(|f| f.name == name));

@@ -71,14 +71,15 @@ pub fn seed<'a>(arguments: impl IntoIterator<Item = &'a u8>) -> u64 {
     arguments.into_iter().fold(0xcbf2_9ce4_8422_2325_u64, mix)
 }
 
-/// Returns a request to call the function with this index. Includes the [`seed`] of the arguments and columns.
+/// Returns a request to call the function with this index. Includes the [`seed`] of the arguments and columns; a `salt` other
+/// than 0 changes that seed.
 ///
 /// # Errors
 /// If the arguments cannot be written as JSON.
-pub fn request(function: usize, arguments: &impl Serialize, columns: &[&[f32]]) -> Result<Vec<u8>> {
+pub fn request(function: usize, arguments: &impl Serialize, columns: &[&[f32]], salt: u64) -> Result<Vec<u8>> {
     let arguments = serde_json::to_vec(arguments).context("the arguments of a Python function cannot be written as JSON")?;
     let columns: Vec<u8> = columns.iter().copied().flatten().flat_map(|number| number.to_le_bytes()).collect();
-    let seed = seed(arguments.iter().chain(&columns));
+    let seed = seed(arguments.iter().chain(&columns)) ^ salt;
     let size = if columns.is_empty() { String::new() } else { format!("{}{} ", char::from(SIZE), columns.len()) };
     let mut message = format!("{size}{{\"function\":{function},\"seed\":{seed},\"arguments\":").into_bytes();
     message.extend(arguments);
@@ -95,7 +96,7 @@ mod tests {
     fn columns_arrive_unchanged_and_a_partial_message_is_not_returned() {
         let numbers = [1.5, f32::NAN, -0.0, f32::MIN_POSITIVE];
         for columns in [&[][..], &[&numbers[..2], &[], &numbers[2..]]] {
-            let sent = request(3, &["a\u{2192}\n"], columns).unwrap();
+            let sent = request(3, &["a\u{2192}\n"], columns, 0).unwrap();
             let mut received = Received::default();
             for byte in &sent {
                 assert!(received.take().is_none(), "{} bytes of {}", received.len(), sent.len());

@@ -23,12 +23,14 @@ pub struct Printed {
     file: String,
     partial: Vec<u8>,
     tail: VecDeque<String>,
+    /// Number of lines so far.
+    lines: usize,
 }
 
 impl Printed {
     /// Wraps a non-blocking pipe. `file` is the term for a user's file in messages.
     pub fn new(pipe: impl Into<OwnedFd>, file: impl Into<String>) -> Self {
-        Self { pipe: Some(File::from(pipe.into())), file: file.into(), partial: Vec::new(), tail: VecDeque::new() }
+        Self { pipe: Some(File::from(pipe.into())), file: file.into(), partial: Vec::new(), tail: VecDeque::new(), lines: 0 }
     }
 
     /// Returns true until all writers have closed the pipe.
@@ -78,7 +80,13 @@ impl Printed {
                 self.tail.pop_front();
             }
             self.tail.push_back(line);
+            self.lines += 1;
         }
+    }
+
+    /// Returns the number of lines since the last call.
+    pub fn take_lines(&mut self) -> usize {
+        std::mem::take(&mut self.lines)
     }
 
     /// Returns the last lines of output, for the end of a message.

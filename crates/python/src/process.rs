@@ -168,6 +168,12 @@ impl Worker {
         self.printed.trace().unwrap_or_default()
     }
 
+    /// Returns the number of lines that the process has printed since the last call.
+    pub fn take_printed_lines(&mut self) -> usize {
+        self.printed.read();
+        self.printed.take_lines()
+    }
+
     /// Returns the last lines of output, for the end of a message.
     pub fn last_words(&self) -> String {
         self.printed.last_words()

@@ -49,6 +49,16 @@ impl Rewards {
         self.rewards.iter().any(|reward| matches!(reward.runs, Runs::Each(_) | Runs::Together(_))) || self.services.any()
     }
 
+    /// Returns true if a function sees all responses of a batch at once.
+    pub fn sees_batches(&self) -> bool {
+        self.rewards.iter().any(|reward| matches!(reward.runs, Runs::Together(_)))
+    }
+
+    /// Returns the names of the functions.
+    pub fn names(&self) -> Vec<&str> {
+        self.rewards.iter().map(|reward| reward.name.as_str()).collect()
+    }
+
     /// Returns the services that the functions use.
     pub fn services(&self) -> &Services {
         &self.services

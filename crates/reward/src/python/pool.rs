@@ -1,6 +1,7 @@
 //! Worker processes that handle one request at a time each. They are started on demand, and replaced when they are lost.
 
 use std::ffi::OsString;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -52,6 +53,9 @@ pub struct Pool {
     questions: Questions,
     workers: Mutex<Workers>,
     freed: Condvar,
+    /// See [`Pool::renew`].
+    salt: AtomicU64,
+    printed: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -92,8 +96,9 @@ impl Pool {
         let cpu = (hung(options.start_timeout), options.cpu_limit.unwrap_or(hung(options.timeout)));
         let setup = setup(&source, &options, cpu);
         let questions = Questions::new(math_verify(&options));
-        let (workers, freed) = Default::default();
-        let mut pool = Self { source, options, environment, setup, cpu, functions: Vec::new(), questions, workers, freed };
+        let (workers, freed, salt, printed) = Default::default();
+        let functions = Vec::new();
+        let mut pool = Self { source, options, environment, setup, cpu, functions, questions, workers, freed, salt, printed };
         let (worker, functions) = pool.start_worker()?;
         pool.functions = functions;
         if let CodeSource::File { names, .. } = &pool.source {
@@ -116,7 +121,7 @@ impl Pool {
     /// or died. Also if the run is interrupted.
     pub fn call(&self, function: usize, arguments: &impl Serialize) -> Result<Value> {
         let name = &self.functions.get(function).context("no function of a reward file has this index")?.name;
-        Ok(self.exchange(name, &message::request(function, arguments, &[])?, 0)?.0)
+        Ok(self.exchange(name, &self.request(function, arguments, &[])?, 0)?.0)
     }
 
     /// Like [`Self::call`], with columns of floats in addition to the arguments. Returns the reply with at most `max` floats of
@@ -132,7 +137,28 @@ impl Pool {
         max: usize,
     ) -> Result<(Value, Vec<f32>)> {
         let name = &self.functions.get(function).context("no function of a Python file has this index")?.name;
-        self.exchange(name, &message::request(function, arguments, columns)?, max)
+        self.exchange(name, &self.request(function, arguments, columns)?, max)
+    }
+
+    /// Ends the free workers and starts another, whose code is as new. Later calls get other random seeds, unless `salt` is 0.
+    ///
+    /// # Errors
+    /// If the worker cannot be started.
+    pub fn renew(&self, salt: u64) -> Result<()> {
+        self.workers().idle.clear();
+        self.salt.store(salt, Ordering::Relaxed);
+        let worker = self.start_worker()?.0;
+        self.workers().idle.push(worker);
+        Ok(())
+    }
+
+    /// Returns the number of lines that the functions printed during calls.
+    pub fn printed_lines(&self) -> usize {
+        self.printed.load(Ordering::Relaxed)
+    }
+
+    fn request(&self, function: usize, arguments: &impl Serialize, columns: &[&[f32]]) -> Result<Vec<u8>> {
+        message::request(function, arguments, columns, self.salt.load(Ordering::Relaxed))
     }
 
     /// Sends a request to a free worker and returns the reply, with at most `max` floats of columns.
@@ -140,7 +166,10 @@ impl Pool {
         let mut seat = self.seat()?;
         let Some(worker) = &mut seat.worker else { bail!("a seat without a worker") };
         let reply = match self.converse(worker, request, max.saturating_mul(4), self.options.timeout) {
-            Ok(reply) => reply,
+            Ok(reply) => {
+                self.printed.fetch_add(worker.take_printed_lines(), Ordering::Relaxed);
+                reply
+            }
             Err(lost) => {
                 let error = self.lost(lost, worker, function);
                 seat.worker = None;

@@ -3,7 +3,7 @@
 use anyhow::{Error, Result, ensure};
 use serde_json::{Map, Value};
 
-use super::evaluate::{line, read_responses};
+use super::super::evaluate::{line, read_responses};
 use burnish_config::Loaded;
 use burnish_config::schema::EvalConfig;
 use burnish_reward::ResponseScore;

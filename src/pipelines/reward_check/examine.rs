@@ -1,0 +1,77 @@
+//! The examination of reward functions: reads rows, starts the functions once, and makes every probe within the time limit.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::bench::Bench;
+use super::probe::{Probe, ProbeResult, ProbeVerdict};
+use super::probes::PROBES;
+use super::reading;
+use super::study::Study;
+use crate::job::hub_names;
+use crate::job::reward_plan::RewardPlan;
+use burnish_config::Loaded;
+use burnish_config::schema::EvalConfig;
+use burnish_data::Tokenizer;
+use burnish_util::interrupt::Interrupt;
+
+/// Options of an examination.
+pub(crate) struct ExamineOptions {
+    /// Time limit of all probes together.
+    pub(crate) limit: Duration,
+}
+
+/// The findings about reward functions.
+pub(crate) struct Examination {
+    /// Names of the functions.
+    pub(crate) functions: Vec<String>,
+    /// Number of rows examined, and in the files.
+    pub(crate) rows: (usize, usize),
+    /// Number of calls.
+    pub(crate) calls: usize,
+    pub(crate) took: Duration,
+    pub(crate) findings: Vec<(&'static Probe, ProbeResult)>,
+}
+
+impl Examination {
+    /// Returns the number of probes with this verdict.
+    pub(crate) fn count(&self, verdict: ProbeVerdict) -> usize {
+        self.findings.iter().filter(|(_, finding)| finding.verdict == verdict).count()
+    }
+}
+
+/// Makes every probe of [`PROBES`], in their order.
+///
+/// # Errors
+/// If the functions cannot be started, or the rows cannot be read or lack what a function needs.
+pub(crate) fn examine(mut loaded: Loaded<EvalConfig>, options: &ExamineOptions) -> Result<Examination> {
+    hub_names::find(&mut loaded)?.fetch(&mut loaded.config)?;
+    let config = &loaded.config;
+    let tokenizer = config.data.tokenizer.as_ref().map(|folder| Tokenizer::load(folder.as_path()).context("data.tokenizer"));
+    let tokenizer = tokenizer.transpose()?;
+    let plan = RewardPlan::start(config.rewards(), &Interrupt::default())?;
+    let (needs, pool, asks_rules) = (plan.needs, plan.pool(), plan.asks_rules());
+    let (rows, all) = reading::read(&config.data, needs, tokenizer.as_ref())?;
+    if asks_rules {
+        rows.iter().try_for_each(|row| burnish_reward::find(&row.data_source).map(drop).with_context(|| row.place.clone()))?;
+    }
+    let sources: BTreeSet<&str> = rows.iter().map(|row| row.data_source.as_str()).collect();
+    let rewards = plan.rewards(&sources)?;
+    rows.iter().try_for_each(|row| rewards.check(&row.input("", &[])).with_context(|| row.place.clone()))?;
+    let start = Instant::now();
+    let bench = Bench::new(&rewards, pool, &rows, tokenizer.as_ref(), start + options.limit);
+    let functions = rewards.names().into_iter().map(str::to_owned).collect();
+    let Ok(study) = Study::new(bench, &rows) else {
+        bail!(
+            "{:.0} s are not enough to score sample responses of {} rows: give more with --seconds",
+            options.limit.as_secs_f64(),
+            rows.len()
+        )
+    };
+    let not_reached = || ProbeResult::new(ProbeVerdict::NotReached, None, "the time was over: give more with --seconds");
+    let findings = PROBES.iter().map(|probe| (*probe, (probe.judge)(&study).unwrap_or_else(|_| not_reached()))).collect();
+    let calls = study.bench.record().len();
+    Ok(Examination { functions, rows: (rows.len(), all), calls, took: start.elapsed(), findings })
+}

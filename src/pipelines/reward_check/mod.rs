@@ -1,0 +1,23 @@
+//! `trainer reward check`: the scores of given responses (`listing`), or an examination of the function before anybody trains on it
+//! (`examine`).
+//!
+//! A probe is one file in `probes/` and one line of its registry. It asks the function by a [`bench::Bench`] and judges what a
+//! [`study::Study`] knows: rows, sample responses, right responses.
+
+mod bench;
+mod calls;
+mod examine;
+mod forms;
+mod listing;
+mod probe;
+mod probes;
+mod reading;
+mod right;
+mod row;
+mod study;
+mod texts;
+mod wins;
+
+pub(crate) use examine::{Examination, ExamineOptions, examine};
+pub(crate) use listing::{CheckedResponse, check};
+pub(crate) use probe::{Probe, ProbeResult, ProbeVerdict};

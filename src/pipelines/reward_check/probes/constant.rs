@@ -1,0 +1,36 @@
+//! All samples get the same score.
+
+use super::super::bench::OutOfTime;
+use super::super::calls::number;
+use super::super::probe::{Probe, ProbeResult};
+use super::super::study::Study;
+
+pub(super) const PROBE: Probe = Probe {
+    name: "constant",
+    meaning: "No response is better than another: every advantage is 0 and nothing is learnt.",
+    remedy: "Print what the function compares for one right and one wrong response: a wrong column or form is the usual cause.",
+    judge,
+};
+
+fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
+    let (Some(first), count) = (study.samples.first(), study.samples.len()) else {
+        return Ok(ProbeResult::not_judged("there are no sample responses"));
+    };
+    let scores: Vec<f64> = study.samples.iter().filter_map(|sample| sample.alone.outcome.score()).collect();
+    if !study.is_constant() {
+        let distinct = scores.iter().map(|score| score.to_bits()).collect::<std::collections::BTreeSet<_>>().len();
+        return Ok(ProbeResult::pass(distinct as f64, format!("{count} sample responses have {distinct} different scores")));
+    }
+    let has = |mark| study.samples.iter().any(|sample| sample.is_right == Some(mark));
+    let sentence = format!("all {count} sample responses get {}", number(scores[0]));
+    let shown = (study.rows[first.attempt.row].place.as_str(), first.attempt.text.as_str());
+    Ok(match (has(true) && has(false), scores[0] > 0.0) {
+        (true, _) => ProbeResult::fail(scores[0], format!("{sentence}, right or wrong")).shown_by(shown.0, shown.1),
+        (false, true) => {
+            ProbeResult::fail(scores[0], format!("{sentence}, with an answer or without")).shown_by(shown.0, shown.1)
+        }
+        (false, false) if study.judges_form_alone() => ProbeResult::pass(scores[0], format!("{sentence}; no penalty applies")),
+        (false, false) => ProbeResult::warn(scores[0], format!("{sentence}: no form of the ground truth earned more"))
+            .shown_by(shown.0, shown.1),
+    })
+}

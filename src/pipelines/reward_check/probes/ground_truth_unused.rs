@@ -1,0 +1,47 @@
+//! Scores stay equal when a response belongs to another row with another answer.
+
+use super::super::bench::OutOfTime;
+use super::super::probe::{Probe, ProbeResult};
+use super::super::right::others;
+use super::super::study::Study;
+
+pub(super) const PROBE: Probe = Probe {
+    name: "ground_truth_unused",
+    meaning: "The score says how a response looks and not whether it is right.",
+    remedy: "Compare with the ground truth, or add a function that does, with most of the weight.",
+    judge,
+};
+
+fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
+    if study.judges_form_alone() {
+        let say = "the built-in functions do not read the ground truth; add one that does";
+        return Ok(ProbeResult::warn(None, say));
+    }
+    if study.is_constant() {
+        return Ok(ProbeResult::not_judged("all scores are equal"));
+    }
+    let mut asked = 0;
+    for sample in study.samples.iter().filter(|sample| study.quick.contains(&sample.attempt.row)) {
+        let Some(other) = others(study.rows, sample.attempt.row).next() else {
+            return Ok(ProbeResult::not_judged("all rows have the same ground truth, or none"));
+        };
+        let Some(context) = study.rows.iter().position(|row| std::ptr::eq(row, other)) else { continue };
+        let answer = study.bench.one(&sample.attempt, context)?;
+        asked += 1;
+        if !answer.outcome.agrees(&sample.alone.outcome) {
+            let sentence = format!(
+                "a response gets {} for its row and {} for another",
+                sample.alone.outcome.shown(),
+                answer.outcome.shown()
+            );
+            return Ok(ProbeResult::pass(f64::from(asked), sentence));
+        }
+    }
+    let sentence = format!("{asked} of {asked} responses get the same score as answers to another row");
+    let shown = study.samples.first();
+    let result = ProbeResult::fail(1.0, sentence);
+    Ok(match shown {
+        Some(sample) => result.shown_by(&study.rows[sample.attempt.row].place, &sample.attempt.text),
+        None => result,
+    })
+}
