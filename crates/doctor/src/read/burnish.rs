@@ -20,7 +20,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Evidence>> {
         _ => path,
     };
     let (metrics, info) = (folder.join(METRICS), folder.join(INFO));
-    if !info.is_file() && !(metrics.is_file() && folder == path) {
+    if !(info.is_file() || metrics.is_file() && folder == path) {
         return Ok(None);
     }
     let info = if info.is_file() { lenient::read_json(&info)? } else { Value::Null };
