@@ -37,15 +37,17 @@ pub(crate) struct BisectArgs {
     json: JsonArg,
 }
 
+/// Compares a value with a limit.
+type Comparison = fn(f64, f64) -> bool;
+
 /// A condition of bad values.
 struct Condition {
-    holds: fn(f64, f64) -> bool,
+    holds: Comparison,
     number: f64,
 }
 
-/// Comparisons, those whose sign begins another one last.
-const SIGNS: &[(&str, fn(f64, f64) -> bool)] =
-    &[("<=", |a, b| a <= b), (">=", |a, b| a >= b), ("<", |a, b| a < b), (">", |a, b| a > b)];
+/// Comparisons. A sign that begins another one comes after it.
+const SIGNS: &[(&str, Comparison)] = &[("<=", |a, b| a <= b), (">=", |a, b| a >= b), ("<", |a, b| a < b), (">", |a, b| a > b)];
 
 impl Condition {
     fn parse(text: &str) -> Result<Self> {

@@ -75,7 +75,7 @@ pub(super) fn last_as_words(text: &str, part: &str) -> Option<(usize, usize)> {
     let edges = (in_word(part.chars().next()), in_word(part.chars().next_back()));
     let whole = |start: usize| {
         let (before, after) = (text[..start].chars().next_back(), text[start + part.len()..].chars().next());
-        !(edges.0 && in_word(before)) && !(edges.1 && in_word(after))
+        !(edges.0 && in_word(before) || edges.1 && in_word(after))
     };
     text.rmatch_indices(part).map(|(start, _)| start).find(|start| whole(*start)).map(|start| (start, start + part.len()))
 }
