@@ -46,6 +46,7 @@ fn every_listing_prints_rows_with_its_keys() {
         ("config diff", (&["ppo_trainer", "ppo_trainer data.seed=7"][..], 1)),
         ("config explain", (&["kl"][..], 0)),
         ("devices", (&[][..], 0)),
+        ("doctor", (&["a"][..], 0)),
         ("from-openrlhf", (&["--", "python3", "-m", "openrlhf.cli.train_sft", "--pretrain", "m", "--dataset", "d"][..], 1)),
         ("from-trl", (&["--", "trl", "sft", "--model_name_or_path", "m", "--dataset_name", "d"][..], 1)),
         ("from-verl", (&["python3 -m verl.trainer.main_ppo data.train_files=x.parquet"][..], 1)),

@@ -3,6 +3,7 @@
 
 mod automation;
 mod commands;
+mod debugging;
 mod docs;
 mod extending;
 mod features;

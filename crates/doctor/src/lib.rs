@@ -8,6 +8,10 @@ mod check;
 mod checks;
 mod evidence;
 mod finding;
+#[cfg(test)]
+mod golden_tests;
+#[cfg(test)]
+mod made_up_tests;
 mod read;
 
 pub use check::{Check, CheckPhase, Diagnosis, diagnose};

@@ -13,7 +13,7 @@ pub(super) const CRITIC: Check = Check {
     reads: "`critic/vf_explained_var`",
     number: "mean explained variance of the last 20 steps",
     threshold: "0 or less in each of the last 20 steps, after 20 others, warns",
-    meaning: "The values are no better than their mean, so the advantages are noise.",
+    meaning: "The critic predicts returns worse than their mean does, so the advantages are noise.",
     remedy: "Raise critic.optim.lr, and give the critic a start with trainer.critic_warmup.",
     judge,
 };

@@ -18,7 +18,7 @@ pub(super) const ENGINE_GAP: Check = Check {
     judge,
 };
 
-/// Metrics with the bounds outside of which they warn.
+/// Metrics with their lower and upper bounds.
 const BOUNDS: &[(&str, f64, f64)] = &[
     ("training/rollout_probs_diff_mean", -1.0, 0.05),
     ("training/rollout_actor_probs_pearson_corr", 0.9, f64::INFINITY),

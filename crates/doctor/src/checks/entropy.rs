@@ -40,7 +40,7 @@ fn judge(evidence: &Evidence) -> Finding {
         return Finding::pass(share, sentence);
     }
     match progress(evidence) {
-        Progress::Flat => Finding::fail(share, format!("{sentence}, and the score stands still: one answer is left")),
+        Progress::Flat => Finding::fail(share, format!("{sentence}, and the score is flat: one answer is left")),
         Progress::Solved => Finding::warn(share, format!("{sentence}, with the score at its best")),
         Progress::Moving => Finding::warn(share, sentence),
     }

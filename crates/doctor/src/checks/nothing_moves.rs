@@ -11,7 +11,7 @@ pub(super) const NOTHING_MOVES: Check = Check {
     name: "nothing moves",
     phases: AFTER,
     reads: "`grad_norm`, `lr`, `actor/kl_loss`, and the rank of an adapter",
-    number: "largest gradient norm, KL or learning rate of the run, whichever is too small",
+    number: "largest gradient norm, learning rate or KL of the run",
     threshold: "gradient 0 in all steps, rate below 1e-9, or KL 0 after step 2 fails; an adapter's rate below 1e-6 warns",
     meaning: "The weights, or those of the adapter, are the same as before the run.",
     remedy: "Set {lr} above 0 (adapters: 1e-4 to 1e-3), lora_alpha above 0, and modules that the model has.",

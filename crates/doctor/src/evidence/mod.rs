@@ -1,4 +1,4 @@
-//! What is known about a run: the only input of a check.
+//! Everything known about a run: the only input of a check.
 
 mod facts;
 mod names;
@@ -14,7 +14,7 @@ pub use names::RunLibrary;
 pub use rows::MetricRow;
 pub(crate) use rows::{beginning, ending, first_streak, largest, last_streak, mean, median};
 
-/// What is known about a run. Names of metrics are burnish's, which are verl's where verl has the metric.
+/// Everything known about a run. Names of metrics are burnish's, which are verl's where verl has the metric.
 #[derive(Debug)]
 pub struct Evidence {
     /// Before the run, or with its metrics.
@@ -29,7 +29,7 @@ pub struct Evidence {
     pub functions: Vec<(String, f64)>,
     /// Facts about model, template and rows.
     pub facts: Facts,
-    /// What was read, for the first line of the output.
+    /// Files that were read, for the first line of the output.
     pub sources: Vec<String>,
 }
 

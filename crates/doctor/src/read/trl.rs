@@ -1,4 +1,4 @@
-//! What TRL leaves: trainer_state.json, and next to it training_args.json, tokenizer_config.json, completions and rows.
+//! The record of TRL: trainer_state.json, and in the same folder arguments, chat template, completions and rows.
 
 use std::path::{Path, PathBuf};
 
@@ -63,7 +63,7 @@ fn folder_of(state: &Path) -> PathBuf {
     }
 }
 
-/// Adds the tokens of each step, of which TRL writes the sum so far.
+/// Adds the tokens of each step. TRL writes their sum so far.
 fn add_tokens(rows: &mut [MetricRow]) {
     let mut before = 0.0;
     for row in rows {

@@ -1,0 +1,120 @@
+//! Made-up metrics at both sides of every threshold that no stored run crosses, and the traps: sound runs that look ill.
+
+use serde_json::json;
+
+use super::Verdict::{Fail, NotApplicable, Pass, Warn};
+use super::{CHECKS, Check, CheckPhase, Evidence, KnownPrompt, MetricRow, RunLibrary, Verdict, diagnose};
+
+/// A metric as a function of the step.
+type Curve = (&'static str, fn(f64) -> f64);
+
+/// Returns evidence of a run with these curves, from step 1 on.
+fn run(steps: u64, curves: &[Curve]) -> Evidence {
+    let mut evidence = Evidence::new(CheckPhase::After, RunLibrary::Verl);
+    evidence.rows = (1..=steps)
+        .map(|step| {
+            let values = curves.iter().map(|(name, value)| ((*name).to_owned(), value(step as f64))).collect();
+            MetricRow { step, values }
+        })
+        .collect();
+    evidence
+}
+
+fn verdict(evidence: &Evidence, name: &str) -> Verdict {
+    diagnose(evidence).into_iter().find(|one| one.check.name == name).unwrap().finding.verdict
+}
+
+/// A case: what it shows, the check, steps, metrics, and the verdict.
+type Case = (&'static str, &'static str, u64, &'static [Curve], Verdict);
+
+#[rustfmt::skip]
+const CASES: &[Case] = &[
+    ("a solved task", "no signal", 30, &[("reward/zero_std_ratio", |s| (s / 10.0).min(1.0)), ("critic/score/mean", |s| (s / 10.0).min(1.0))], Warn),
+    ("constant from the start", "no signal", 30, &[("reward/zero_std_ratio", |_| 1.0), ("critic/score/mean", |_| 1.0)], Fail),
+    ("solved by validation", "no signal", 9, &[("reward/zero_std_ratio", |_| 1.0), ("critic/score/mean", |_| 1.0), ("val-core/x/acc/mean@1", |_| 1.0)], Warn),
+    ("collapsed", "no signal", 30, &[("reward/zero_std_ratio", |s| (s / 10.0).min(1.0)), ("critic/score/mean", |s| 1.0 - (s / 10.0).min(1.0))], Fail),
+    ("half of a reward solved", "no signal", 30, &[("reward/zero_std_ratio", |s| (s / 10.0).min(1.0)), ("critic/score/mean", |s| (s / 20.0).min(0.5))], Warn),
+    ("recovered", "no signal", 30, &[("reward/zero_std_ratio", |s| if s < 5.0 { 1.0 } else { 0.5 }), ("critic/score/mean", |_| 0.4)], Warn),
+    ("answers of the limit's length, by verl", "responses cut", 9, &[("response_length/clip_ratio", |_| 1.0)], Warn),
+    ("answers of the limit's length", "responses cut", 9, &[("response_length/clip_ratio", |_| 1.0), ("response/truncated_ratio", |_| 0.0)], Pass),
+    ("first KL, one update", "first KL", 3, &[("actor/ppo_kl", |_| 1e-7), ("actor/kl_loss", |s| 0.3 * s)], Fail),
+    ("first KL, a mean over updates", "first KL", 3, &[("actor/ppo_kl", |_| 0.09), ("actor/kl_loss", |_| 0.21)], NotApplicable),
+    ("first KL in the reward", "first KL", 3, &[("actor/reward_kl_penalty", |s| s - 1.0)], Pass),
+    ("steps too long", "step size", 9, &[("actor/ppo_kl", |s| if s < 3.0 { 1.9 } else { 0.0 })], Fail),
+    ("rate 0", "nothing moves", 9, &[("actor/lr", |_| 0.0), ("actor/grad_norm", |_| 1.0)], Fail),
+    ("a warm-up longer than the run", "nothing moves", 9, &[("actor/lr", |s| s * 1e-11), ("actor/grad_norm", |_| 1.0)], Fail),
+    ("a rate that ends at 0", "nothing moves", 9, &[("actor/lr", |s| 1e-6 * (9.0 - s)), ("actor/grad_norm", |_| 1.0)], Pass),
+    ("one NaN", "NaN", 30, &[("actor/grad_norm", |s| if s == 9.0 { f64::NAN } else { 1.0 })], Warn),
+    ("a NaN score", "NaN", 30, &[("critic/score/mean", |s| if s == 9.0 { f64::NAN } else { 1.0 })], Fail),
+    ("a jump of the gradient", "NaN", 30, &[("actor/grad_norm", |s| if s == 25.0 { 11.0 } else { 1.0 })], Warn),
+    ("KL in one row", "KL", 30, &[("actor/kl_loss", |s| if s == 25.0 { 90.0 } else { 0.1 })], Warn),
+    ("KL", "KL", 30, &[("actor/kl_loss", |s| s / 4.0)], Fail),
+    ("entropy rises by a third", "entropy", 30, &[("actor/entropy", |s| 0.2 + s / 400.0), ("critic/score/mean", |_| 0.5)], Pass),
+    ("entropy explodes", "entropy", 30, &[("actor/entropy", |s| 0.2 * s), ("critic/score/mean", |_| 0.5)], Warn),
+    ("entropy gone, solved", "entropy", 60, &[("actor/entropy", |s| 1.0 / (s * s)), ("critic/score/mean", |s| (s / 20.0).min(1.0))], Warn),
+    ("entropy gone", "entropy", 60, &[("actor/entropy", |s| 1.0 / (s * s)), ("critic/score/mean", |s| if s < 9.0 { 0.6 } else { 0.4 })], Fail),
+    ("three quarters of the entropy gone", "entropy", 60, &[("actor/entropy", |s| 0.27 + 0.73 / s), ("critic/score/mean", |_| 0.4)], Pass),
+    ("longer and better", "length", 30, &[("response_length/mean", |s| s), ("reward/acc/mean", |s| s / 30.0)], Pass),
+    ("longer and worse", "length", 30, &[("response_length/mean", |s| s), ("reward/acc/mean", |s| 1.0 - s / 30.0)], Warn),
+    ("score up, accuracy down", "score against accuracy", 30, &[("critic/score/mean", |s| s), ("reward/acc/mean", |s| 1.0 - s / 30.0)], Fail),
+    ("score and accuracy up", "score against accuracy", 30, &[("critic/score/mean", |s| s), ("reward/acc/mean", |s| s / 30.0)], Pass),
+    ("a score that dips", "score falls", 30, &[("critic/score/mean", |s| if s < 9.0 { 0.6 - s / 20.0 } else { 0.8 })], Pass),
+    ("scores below 0", "score falls", 30, &[("critic/score/mean", |s| 2.0 - s)], NotApplicable),
+    ("a loss that rises", "score falls", 60, &[("train/loss", |s| 0.1 * s)], Fail),
+    ("clipping", "clipping", 9, &[("actor/pg_clipfrac", |_| 0.5)], Warn),
+    ("no clipping", "clipping", 9, &[("actor/pg_clipfrac", |_| 0.0)], Pass),
+    ("other weights in the engine", "generation against training", 9, &[("rollout_corr/kl", |_| 0.4)], Warn),
+    ("one engine", "generation against training", 9, &[("training/rollout_probs_diff_mean", |_| 1e-7)], Pass),
+    ("a critic of noise", "critic", 60, &[("critic/vf_explained_var", |_| -0.1)], Warn),
+    ("a critic that learns", "critic", 60, &[("critic/vf_explained_var", |s| s / 60.0)], Pass),
+    ("failing environments", "environments", 9, &[("agent/end/failed", |_| 0.2)], Warn),
+    ("sound environments", "environments", 9, &[("agent/end/failed", |_| 0.01)], Pass),
+    ("slower", "speed", 40, &[("timing_s/step", |s| s), ("timing_s/reward", |s| s - 1.0), ("perf/total_num_tokens", |_| 100.0)], Warn),
+    ("longer, so slower", "speed", 40, &[("timing_s/step", |s| s), ("perf/total_num_tokens", |s| 100.0 + s * s)], Pass),
+    ("equal pairs", "pairs", 9, &[("train/loss", |_| 0.693_147), ("train/grad_norm", |_| 1e-7), ("train/rewards/margins", |_| 0.0)], Fail),
+    ("pairs of a run that starts", "pairs", 9, &[("train/loss", |_| 0.693_147), ("train/grad_norm", |_| 0.7), ("train/rewards/margins", |_| 0.0)], Pass),
+    ("both unlikely", "pairs", 9, &[("train/loss", |_| 0.5), ("train/grad_norm", |_| 0.7), ("train/rewards/margins", |_| 1.0),
+        ("train/logps/chosen", |s| -20.0 * s), ("train/logps/rejected", |s| -30.0 * s)], Warn),
+];
+
+#[test]
+fn thresholds_and_traps() {
+    for (what, check, steps, curves, expected) in CASES {
+        assert_eq!(verdict(&run(*steps, curves), check), *expected, "{what}");
+    }
+}
+
+/// A text is bare only if the model has a template whose marks the text lacks.
+#[test]
+fn plain_texts_of_chat_models() {
+    let mut evidence = run(1, &[]);
+    let plain = |text: &str| KnownPrompt { text: text.to_owned(), is_plain_text: true };
+    evidence.facts.prompts = vec![plain("12+3="), plain("<|im_start|>user\n1+1=<|im_end|>")];
+    assert_eq!(verdict(&evidence, "text prompt of a chat model"), NotApplicable);
+    evidence.facts.has_chat_template = Some(true);
+    assert_eq!(verdict(&evidence, "text prompt of a chat model"), Fail);
+    evidence.facts.prompts.remove(0);
+    assert_eq!(verdict(&evidence, "text prompt of a chat model"), Pass);
+}
+
+/// Advice names settings of the library. No check says anything without evidence.
+#[test]
+fn every_objection_has_its_remedy() {
+    for library in [RunLibrary::Verl, RunLibrary::Stage, RunLibrary::Trl] {
+        let mut evidence =
+            run(9, &[("actor/ppo_kl", |_| 2.0), ("response/truncated_ratio", |_| 1.0), ("actor/kl_loss", |_| 9.0)]);
+        evidence.library = library;
+        evidence.settings.insert("max_completion_length".to_owned(), json!(8));
+        let objections = diagnose(&evidence).into_iter().filter(|one| one.finding.verdict >= Warn);
+        let remedies: Vec<String> = objections.map(|one| one.finding.remedy.unwrap()).collect();
+        assert!(remedies.len() >= 3 && remedies.iter().all(|text| !text.contains('{')), "{remedies:?}");
+    }
+    for phase in [CheckPhase::Before, CheckPhase::After] {
+        let empty = Evidence::new(phase, RunLibrary::Verl);
+        assert!(diagnose(&empty).iter().all(|one| one.finding.verdict < Warn));
+    }
+    let has_all = |check: &Check| {
+        [check.reads, check.number, check.threshold, check.meaning, check.remedy].iter().all(|text| !text.is_empty())
+    };
+    assert!(CHECKS.iter().all(|check| has_all(check)));
+}
