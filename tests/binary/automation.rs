@@ -95,6 +95,24 @@ fn a_problem_of_the_machine_is_told_with_advice() {
     assert!(text.lines().any(|line| line.starts_with("ok       kernels")), "{text}");
 }
 
+/// The doctor's exit code says if it found a fault, or cannot read; its text has number and remedy, in the library's names.
+#[test]
+fn a_fault_of_a_run_is_told_with_advice() {
+    let runs = root().join("tests/data/doctor");
+    for (source, code, parts) in [
+        ("trl/healthy-grpo", 0, &["pass (", "not applicable ("][..]),
+        ("trl/never-ends-grpo/trainer_state.json", 1, &["fail  responses cut", "of 1 tokens", "Raise max_completion_length"]),
+        ("verl/kl-blow-up.jsonl", 1, &["fail  KL", "actor_rollout_ref.actor.optim.lr"]),
+        ("README.md", 2, &["trainer_state.json (TRL)"]),
+        ("no-such-run", 2, &["no-such-run"]),
+    ] {
+        let output = trainer(&["doctor", runs.join(source).to_str().unwrap()]).output().unwrap();
+        let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
+        assert_eq!(output.status.code(), Some(code), "{source}: {text}");
+        assert!(parts.iter().all(|part| text.contains(part)), "{source}: {text}");
+    }
+}
+
 #[test]
 fn schemas_are_those_of_the_repository() {
     let folder = tempfile::tempdir().unwrap();
