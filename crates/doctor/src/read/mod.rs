@@ -6,6 +6,7 @@ mod lines;
 mod trl;
 mod trl_files;
 mod wandb;
+mod wandb_log;
 
 use std::path::Path;
 
@@ -31,7 +32,7 @@ pub fn read(path: &Path) -> Result<Evidence> {
     }
     bail!(
         "{} is not the record of a run. It may be: a folder with metrics.jsonl (burnish), a folder or file trainer_state.json (TRL), \
-         lines of {{\"step\", \"data\"}} (verl's file logger), or a folder of W&B with wandb-summary.json; for a run that has not \
+         lines of {{\"step\", \"data\"}} (verl's file logger), or a folder of W&B with run-ID.wandb; for a run that has not \
          started, name its configuration: trainer doctor FILE.yaml",
         path.display()
     )

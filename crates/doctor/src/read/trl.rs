@@ -79,18 +79,18 @@ fn add(rows: &mut Vec<MetricRow>, entry: &Value) {
     if object.contains_key("train_runtime") {
         return;
     }
-    let renamed = |name: &String| {
-        NAMES.iter().find(|(theirs, _)| theirs == name).map_or_else(|| own_name(name), |(_, ours)| (*ours).to_owned())
-    };
-    let values = object.iter().filter_map(|(name, value)| Some((renamed(name), json_number::from_value(value)?)));
+    let values = object.iter().filter_map(|(name, value)| Some((own_name(name), json_number::from_value(value)?)));
     match rows.iter_mut().find(|row| row.step == step) {
         Some(row) => row.values.extend(values),
         None => rows.push(MetricRow { step, values: values.collect() }),
     }
 }
 
-/// Returns burnish's name of a reward function's mean or deviation.
-fn own_name(name: &str) -> String {
+/// Returns burnish's name of a metric.
+pub(super) fn own_name(name: &str) -> String {
+    if let Some((_, ours)) = NAMES.iter().find(|(theirs, _)| *theirs == name) {
+        return (*ours).to_owned();
+    }
     match name.strip_prefix("rewards/") {
         Some(rest) if rest.ends_with("/mean") || rest.ends_with("/std") => format!("reward/{rest}"),
         _ => name.to_owned(),

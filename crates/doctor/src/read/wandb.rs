@@ -1,4 +1,4 @@
-//! A folder of Weights & Biases: the history as lines, where the client or an export left it, or else the summary of last values.
+//! A folder of Weights & Biases: the client's log, the history as lines, or else the summary, which has the last values.
 
 use std::path::{Path, PathBuf};
 
@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::lenient::{self, RECORD};
 use super::lines::numbers;
+use super::{trl, wandb_log};
 use crate::check::CheckPhase;
 use crate::evidence::{Evidence, MetricRow, RunLibrary};
 
@@ -15,33 +16,52 @@ const HISTORY: &str = "wandb-history.jsonl";
 const SUMMARY: &str = "wandb-summary.json";
 /// Key of the step in a row.
 const STEP: &str = "_step";
+/// Key that transformers adds to each row.
+const OF_TRANSFORMERS: &str = "train/global_step";
 
-/// Reads the folder of a run, its `files` folder, or one of the two files.
+/// Reads the folder of a run, its `files` folder, or one of the files.
 pub(super) fn read(path: &Path) -> Result<Option<Evidence>> {
-    let Some(folder) = folder(path) else { return Ok(None) };
-    let mut evidence = Evidence::new(CheckPhase::After, RunLibrary::Verl);
-    let history = folder.join(HISTORY);
-    let rows: Vec<Value> = match history.is_file() {
-        true => foreign::read_text(&history, RECORD)?.lines().filter_map(|line| lenient::parse(line).ok()).collect(),
-        false => vec![lenient::read_json(&folder.join(SUMMARY))?],
+    let Some(file) = file(path) else { return Ok(None) };
+    let rows: Vec<MetricRow> = if file.extension().is_some_and(|ending| ending == "wandb") {
+        wandb_log::rows(&file)?
+    } else if file.ends_with(HISTORY) {
+        let text = foreign::read_text(&file, RECORD)?;
+        text.lines().filter_map(|line| row(&lenient::parse(line).ok()?)).collect()
+    } else {
+        row(&lenient::read_json(&file)?).into_iter().collect()
     };
-    evidence.rows = rows.iter().filter_map(row).collect();
-    if evidence.rows.iter().any(|row| row.values.keys().any(|name| name.starts_with("train/reward"))) {
+    let mut evidence = Evidence::new(CheckPhase::After, RunLibrary::Verl);
+    evidence.sources.push(format!("{}: metrics of {} steps", file.display(), rows.len()));
+    evidence.rows = rows;
+    if evidence.rows.iter().any(|row| row.values.contains_key(OF_TRANSFORMERS)) {
         evidence.library = RunLibrary::Trl;
+        evidence.rows.iter_mut().for_each(rename);
     }
-    let source = if history.is_file() { HISTORY } else { "wandb-summary.json, which has the last step only" };
-    evidence.sources.push(format!("{}: {} steps of {source}", folder.display(), evidence.rows.len()));
     Ok(Some(evidence))
 }
 
-fn folder(path: &Path) -> Option<PathBuf> {
-    let is_named = path.is_file() && path.file_name().is_some_and(|name| name == HISTORY || name == SUMMARY);
-    let named = is_named.then(|| path.parent().unwrap_or(path).to_owned());
-    let folders = named.into_iter().chain([path.to_owned(), path.join("files")]);
-    folders.into_iter().find(|folder| [HISTORY, SUMMARY].iter().any(|file| folder.join(file).is_file()))
+/// Returns the file with most rows: the log, the history or the summary.
+fn file(path: &Path) -> Option<PathBuf> {
+    let is_log = |path: &Path| path.extension().is_some_and(|ending| ending == "wandb");
+    let is_known = |path: &Path| is_log(path) || path.ends_with(HISTORY) || path.ends_with(SUMMARY);
+    if path.is_file() {
+        return is_known(path).then(|| path.to_owned());
+    }
+    let mut logs: Vec<PathBuf> = path.read_dir().ok()?.flatten().map(|entry| entry.path()).filter(|path| is_log(path)).collect();
+    logs.sort();
+    let others = [path.join(HISTORY), path.join("files").join(HISTORY), path.join(SUMMARY), path.join("files").join(SUMMARY)];
+    logs.into_iter().chain(others).find(|file| file.is_file())
 }
 
 fn row(value: &Value) -> Option<MetricRow> {
     let object = value.as_object()?;
     Some(MetricRow { step: object.get(STEP)?.as_u64()?, values: numbers(object) })
+}
+
+/// Gives a row of transformers the names of burnish, and its own count of steps.
+fn rename(row: &mut MetricRow) {
+    row.step = row.values.get(OF_TRANSFORMERS).map_or(row.step, |step| *step as u64);
+    let values = std::mem::take(&mut row.values);
+    row.values =
+        values.into_iter().map(|(name, value)| (trl::own_name(name.strip_prefix("train/").unwrap_or(&name)), value)).collect();
 }
