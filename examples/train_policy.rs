@@ -26,7 +26,7 @@ fn main() -> Result<()> {
     let metrics = loaded.config.trainer.default_local_dir.as_path().join("metrics.jsonl");
 
     // Reads the model and the data, and finds a checkpoint to resume from. Nothing is trained before `run`.
-    let output = Output { progress: Progress::hidden(), log: LogFile::default() };
+    let output = Output { progress: Progress::hidden(), log: LogFile::default(), records: true };
     setup::start(loaded, &output, Interrupt::default(), Ranks::alone())?.run()?;
 
     // One row of metrics per step, with validation metrics where the step was validated.
