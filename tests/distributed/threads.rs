@@ -78,7 +78,7 @@ fn stage<O: Objective>(loaded: Loaded<O::Config>, ranks: Ranks) {
 }
 
 fn output() -> Output {
-    Output { progress: Progress::hidden(), log: LogFile::default() }
+    Output { progress: Progress::hidden(), log: LogFile::default(), records: true }
 }
 
 /// The arguments of the golden runs that train, by name.

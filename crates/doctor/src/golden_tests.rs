@@ -23,8 +23,8 @@ fn golden_runs_get_their_verdicts() {
         for case in &manifest {
             let run = case["run"].as_str().unwrap();
             let named: Vec<&str> = case["checks"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
-            let known = |name: &&str| CHECKS.iter().any(|check| check.name == **name);
-            assert!(named.iter().all(|name| known(&name)), "{run}: {named:?}");
+            let known = |name: &str| CHECKS.iter().any(|check| check.name == name);
+            assert!(named.iter().all(|name| known(name)), "{run}: {named:?}");
             let findings = diagnose(&read(&folder.join(run)).unwrap());
             let said: Vec<(&str, Verdict)> = findings.iter().map(|one| (one.check.name, one.finding.verdict)).collect();
             let is_right = match named.is_empty() {
