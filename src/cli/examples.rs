@@ -93,6 +93,10 @@ pub(super) const EXAMPLES: &[Row] = &[
     ("trainer runs diff", ["trainer runs diff checkpoints/mine/grpo checkpoints/mine/rloo", "trainer runs diff grpo grpo-2"]),
     ("trainer runs rm", ["trainer runs rm checkpoints/mine/grpo", "trainer runs rm --yes old-1 old-2"]),
     (
+        "trainer runs samples",
+        ["trainer runs samples checkpoints/project/grpo --flipped", "trainer runs samples checkpoints/project/grpo --prompt 17"],
+    ),
+    (
         "trainer runs show",
         ["trainer runs show checkpoints/project/grpo", "trainer runs show checkpoints/project/grpo/global_step_20"],
     ),

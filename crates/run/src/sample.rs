@@ -17,6 +17,9 @@ pub struct Sample {
     pub step: u64,
     /// `train` or `val`.
     pub kind: String,
+    /// Position of the prompt's row in its files, from 0; records of old versions lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row: Option<usize>,
     pub prompt: String,
     pub response: String,
     /// Score; `None` if every reward function abstained.

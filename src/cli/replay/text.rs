@@ -136,7 +136,7 @@ fn line(sample: &ProbedSample) -> Vec<String> {
     let ratios: Vec<f32> = texts.iter().flat_map(|text| read(text, last(|columns| columns.ratio.clone())(text))).collect();
     let [least, most] = [f32::min, f32::max].map(|pick| ratios.iter().copied().reduce(pick));
     let range = match (least, most) {
-        (Some(least), Some(most)) if least == most => short(f64::from(least)),
+        (Some(least), Some(most)) if short(f64::from(least)) == short(f64::from(most)) => short(f64::from(least)),
         (Some(least), Some(most)) => format!("{}–{}", short(f64::from(least)), short(f64::from(most))),
         _ => dash(),
     };

@@ -8,7 +8,7 @@ use super::super::error::CliError;
 use super::super::json::{JsonArg, print_rows};
 use super::super::print::print;
 use super::row::RunRow;
-use super::{delete, diff, ls};
+use super::{delete, diff, ls, samples};
 use burnish_report::folder::resolve;
 use burnish_report::show::show;
 
@@ -20,6 +20,8 @@ pub(crate) enum RunsCommand {
     Show(RunsShowArgs),
     /// Compare the settings and the results of two runs
     Diff(diff::RunsDiffArgs),
+    /// Show when each prompt was seen, and the scores and advantages of its responses
+    Samples(samples::RunsSamplesArgs),
     /// Delete runs with their checkpoints
     Rm(delete::RmArgs),
 }
@@ -41,6 +43,7 @@ pub(crate) fn run(command: RunsCommand) -> Result<(), CliError> {
             if args.json.json { print_rows([RunRow::read(&dir).full_object()]) } else { print(&show(&dir)) }
         }
         RunsCommand::Diff(args) => diff::run(&args),
+        RunsCommand::Samples(args) => samples::run(&args),
         RunsCommand::Rm(args) => delete::run(&args),
     }
 }

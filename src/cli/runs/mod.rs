@@ -5,5 +5,6 @@ mod delete;
 mod diff;
 mod ls;
 mod row;
+mod samples;
 
 pub(super) use command::{RunsCommand, run};

@@ -53,6 +53,7 @@ pub(super) fn sample_of(batch: &Batch, i: usize, kind: &str, tokenizer: &Tokeniz
     Ok(Sample {
         step,
         kind: kind.to_owned(),
+        row: Some(prompt.index),
         prompt: read.unwrap_or_else(|| prompt.text.clone()),
         response: batch.texts[i].clone(),
         score: score.score.map(f64::from),
@@ -141,8 +142,8 @@ pub(super) fn write_generations(folder: &Path, step: u64, lines: &str) -> Result
     no_follow::write(&folder.join(format!("{step}.jsonl")), lines.as_bytes())
 }
 
-/// Returns verl's JSON lines: one object per trajectory with input, output, gts, score, step, the found answer (pred) and the
-/// extras. Conversations also have messages, the number of prompt messages, tools, end and num_turns.
+/// Returns verl's JSON lines: one object per trajectory with input, output, gts, score, step, the row of its prompt, its mean
+/// advantage, the found answer (pred) and the extras. Conversations also have messages, the number of prompt messages, tools, end and num_turns.
 pub(super) fn generations(batch: &Batch, step: u64) -> String {
     let mut lines = String::new();
     for (i, score) in batch.scores.iter().enumerate() {
@@ -153,6 +154,10 @@ pub(super) fn generations(batch: &Batch, step: u64) -> String {
         row.insert("gts".into(), plain(&prompt.ground_truth).into_owned());
         row.insert("score".into(), json_number::to_value(score.score.map(f64::from)));
         row.insert("step".into(), step.into());
+        row.insert("row".into(), prompt.index.into());
+        if let Some(advantages) = batch.get(Column::Advantages) {
+            row.insert("advantage".into(), json_number::to_value(mean_advantage(batch, i, advantages)));
+        }
         if let Some(episode) = &batch.episodes[i] {
             row.insert("messages".into(), episode.messages.clone().into());
             row.insert("asked".into(), episode.prompt_messages.into());
