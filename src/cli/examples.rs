@@ -67,11 +67,11 @@ pub(super) const EXAMPLES: &[Row] = &[
             "trainer eval --config evaluation.yaml data.path=answers.parquet custom_reward_function.path=reward.py",
         ],
     ),
-    ("trainer reward", ["trainer reward check reward.py --rows answers.jsonl", "trainer reward check --help"]),
+    ("trainer reward", ["trainer reward check reward.py --data train.parquet", "trainer reward check --help"]),
     (
         "trainer reward check",
         [
-            "trainer reward check reward.py:compute_score --rows answers.jsonl",
+            "trainer reward check reward.py:compute_score --data train.parquet",
             "trainer reward check gsm8k --rows answers.jsonl data.response_key=response data.label_key=answer",
         ],
     ),

@@ -10,9 +10,9 @@ use super::args::ConfigArgs;
 use super::error::CliError;
 use super::print::{print, print_data};
 use crate::pipelines::reward_check::{
-    CheckedResponse, Examination, ExamineOptions, Probe, ProbeResult, ProbeVerdict, check, examine,
+    CheckedResponse, Examination, ExamineOptions, LoadGeneration, Probe, ProbeResult, ProbeVerdict, check, examine,
 };
-use burnish_config::schema::EvalConfig;
+use burnish_config::schema::{EvalConfig, GenerationConfig};
 use burnish_util::excerpt::beginning_of;
 
 #[derive(Subcommand)]
@@ -32,6 +32,12 @@ pub(crate) struct CheckArgs {
     /// Rows with responses, as `trainer eval` reads them: print their scores
     #[arg(long, value_name = "FILE", conflicts_with = "data")]
     rows: Option<String>,
+    /// Model whose responses are scored too: pass@n, and the share of groups with different scores
+    #[arg(long, value_name = "MODEL", conflicts_with = "rows")]
+    model: Option<String>,
+    /// Responses of the model to each row
+    #[arg(long, value_name = "N", default_value_t = 8, requires = "model", value_parser = clap::value_parser!(u8).range(2..=16))]
+    samples: u8,
     /// Time limit of the examination
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, conflicts_with = "rows")]
     seconds: f64,
@@ -85,7 +91,7 @@ impl CheckArgs {
             return Err(CliError::Setup(format!("--seconds is {}: give a number above 0", self.seconds)));
         }
         let loaded = self.config().load::<EvalConfig>()?;
-        let options = ExamineOptions { limit: Duration::from_secs_f64(self.seconds) };
+        let options = ExamineOptions { limit: Duration::from_secs_f64(self.seconds), generation: self.generation() };
         let found = examine(loaded, &options).map_err(CliError::classify)?;
         match self.json {
             true => print_data(&objects(&found).iter().map(|one| format!("{one}\n")).collect::<String>())?,
@@ -95,6 +101,22 @@ impl CheckArgs {
             0 => Ok(()),
             _ => Err(CliError::Different),
         }
+    }
+
+    /// Returns the loading of the generation's settings, if a model is named. Overrides of its sections are for it, those of the
+    /// prompt for both.
+    fn generation(&self) -> Option<LoadGeneration> {
+        let model = self.model.clone()?;
+        let (samples, own) = (self.samples, self.overrides.clone());
+        Some(Box::new(move |rows, responses| {
+            let set = |key: &str, value: &str| format!("{key}='{}'", value.replace('\'', "\\'"));
+            let (rows, responses) = (rows.display().to_string(), responses.display().to_string());
+            let mut overrides = vec![set("data.path", &rows), set("data.output_path", &responses), set("model.path", &model)];
+            overrides.push(format!("data.n_samples={samples}"));
+            overrides.extend(own.iter().filter(|own| of_generation(own) || own.starts_with("data.prompt_key=")).cloned());
+            let config = Some("generation.yaml".to_owned());
+            ConfigArgs { config, overrides, ..ConfigArgs::default() }.load::<GenerationConfig>()
+        }))
     }
 
     /// Returns the settings of the evaluation that the arguments describe.
@@ -113,12 +135,19 @@ impl CheckArgs {
         if self.data.is_some() {
             overrides.push(format!("reward.timeout={}", (self.seconds / CALLS_IN_TIME).max(SHORTEST)));
         }
-        overrides.extend(self.overrides.iter().cloned());
+        overrides.extend(self.model.iter().map(|model| set("data.tokenizer", model)));
+        let own = self.overrides.iter().filter(|own| self.model.is_none() || !of_generation(own));
+        overrides.extend(own.cloned());
         if self.data.is_some() {
             overrides.push("reward.on_error=error".to_owned());
         }
         ConfigArgs { config: Some("evaluation.yaml".to_owned()), overrides, ..ConfigArgs::default() }
     }
+}
+
+/// Returns true if an override is one of `trainer generate`.
+fn of_generation(own: &str) -> bool {
+    ["rollout.", "model.", "trainer."].iter().any(|section| own.trim_start_matches('+').starts_with(section))
 }
 
 /// Splits `FILE:FUNCTION`, where several functions may be separated by commas.

@@ -58,6 +58,7 @@ mod reference;
 mod reliability;
 mod replay;
 mod resume;
+mod reward_check;
 mod reward_model;
 mod reward_training;
 mod rewards;

@@ -76,7 +76,7 @@ impl<'a> Bench<'a> {
         self.pool.as_ref().map(|pool| pool.printed_lines())
     }
 
-    /// Starts the user's code anew, with other random seeds unless `salt` is 0.
+    /// Loads the user's code in a new process, with other random seeds unless `salt` is 0.
     pub(super) fn renew(&self, salt: u64) -> Result<(), OutOfTime> {
         self.in_time()?;
         // A file that was loaded before loads again, or the next call tells why not.

@@ -8,7 +8,8 @@ use anyhow::{Context, Result, bail};
 use super::bench::Bench;
 use super::probe::{Probe, ProbeResult, ProbeVerdict};
 use super::probes::PROBES;
-use super::reading;
+use super::reading::{self, Files};
+use super::sampled::{LoadGeneration, sampled};
 use super::study::Study;
 use crate::job::hub_names;
 use crate::job::reward_plan::RewardPlan;
@@ -21,6 +22,8 @@ use burnish_util::interrupt::Interrupt;
 pub(crate) struct ExamineOptions {
     /// Time limit of all probes together.
     pub(crate) limit: Duration,
+    /// Settings of the model whose responses are scored too, if one is named.
+    pub(crate) generation: Option<LoadGeneration>,
 }
 
 /// The findings about reward functions.
@@ -53,7 +56,10 @@ pub(crate) fn examine(mut loaded: Loaded<EvalConfig>, options: &ExamineOptions) 
     let tokenizer = tokenizer.transpose()?;
     let plan = RewardPlan::start(config.rewards(), &Interrupt::default())?;
     let (needs, pool, asks_rules) = (plan.needs, plan.pool(), plan.asks_rules());
-    let (rows, all) = reading::read(&config.data, needs, tokenizer.as_ref())?;
+    let sampled = options.generation.as_ref().map(|load| sampled(&config.data, load)).transpose()?;
+    let own = || Files { paths: config.data.path.paths(), responses: config.data.response_key.clone(), all: None };
+    let (_folder, files) = sampled.map_or_else(|| (None, own()), |(folder, files)| (Some(folder), files));
+    let (rows, all) = reading::read(&files, &config.data, needs, tokenizer.as_ref())?;
     if asks_rules {
         rows.iter().try_for_each(|row| burnish_reward::find(&row.data_source).map(drop).with_context(|| row.place.clone()))?;
     }

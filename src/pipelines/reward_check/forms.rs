@@ -4,6 +4,7 @@
 /// Forms with `{}` for the answer, the plainest first.
 pub(super) const FORMS: &[&str] = &[
     "{}",
+    "{}.",
     "#### {}",
     "\\boxed{{}}",
     "Answer: {}",

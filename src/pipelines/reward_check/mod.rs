@@ -1,5 +1,4 @@
-//! `trainer reward check`: the scores of given responses (`listing`), or an examination of the function before anybody trains on it
-//! (`examine`).
+//! `trainer reward check`: scores of given responses (`listing`), or an examination of the function before training (`examine`).
 //!
 //! A probe is one file in `probes/` and one line of its registry. It asks the function by a [`bench::Bench`] and judges what a
 //! [`study::Study`] knows: rows, sample responses, right responses.
@@ -14,6 +13,7 @@ mod probes;
 mod reading;
 mod right;
 mod row;
+mod sampled;
 mod study;
 mod texts;
 mod wins;
@@ -21,3 +21,4 @@ mod wins;
 pub(crate) use examine::{Examination, ExamineOptions, examine};
 pub(crate) use listing::{CheckedResponse, check};
 pub(crate) use probe::{Probe, ProbeResult, ProbeVerdict};
+pub(crate) use sampled::LoadGeneration;

@@ -1,6 +1,7 @@
 //! Reading of rows in any layout that training reads: verl's, TRL's, OpenRLHF's, with or without responses.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Map, Value, json};
@@ -19,18 +20,37 @@ const TRUTHS: &[&str] =
 /// Columns that may hold the prompt if `data.prompt_key` does not exist.
 const PROMPTS: &[&str] = &["prompt", "messages", "input", "question", "problem", "query", "instruction"];
 /// Columns that tell which responses are right.
-const MARKS: &[&str] = &["right", "correct", "is_right", "is_correct"];
+pub(super) const MARKS: &[&str] = &["right", "correct", "is_right", "is_correct"];
+
+/// Files of rows.
+pub(super) struct Files {
+    pub(super) paths: Vec<PathBuf>,
+    /// Column of the responses.
+    pub(super) responses: String,
+    /// Number of rows in the files from which these were chosen.
+    pub(super) all: Option<usize>,
+}
 
 /// Returns rows spread over the files, and the number of rows in the files.
-///
-/// # Errors
-/// If the files cannot be read, or lack a column that a function needs or a setting names.
-pub(super) fn read(data: &EvalDataConfig, needs: RowNeeds, tokenizer: Option<&Tokenizer>) -> Result<(Vec<KnownRow>, usize)> {
-    let mut rows = FileRows::read(&data.path.paths(), &[], EVERY_COLUMN).context("data.path")?;
+pub(super) fn spread(paths: &[PathBuf]) -> Result<(Vec<Row>, usize)> {
+    let mut rows = FileRows::read(paths, &[], EVERY_COLUMN).context("data.path")?;
     ensure!(!rows.is_empty(), "data.path: no rows to score");
     rows.fill_columns()?;
     let (all, count) = (rows.len(), rows.len().min(EXAMINED));
-    let rows = rows.only((0..count).map(|i| i * all / count).collect()).each(|_, row| Ok(row))?;
+    Ok((rows.only((0..count).map(|i| i * all / count).collect()).each(|_, row| Ok(row))?, all))
+}
+
+/// Returns rows spread over the files as the probes see them, and the number of rows in the files.
+///
+/// # Errors
+/// If the files cannot be read, or lack a column that a function needs or a setting names.
+pub(super) fn read(
+    files: &Files,
+    data: &EvalDataConfig,
+    needs: RowNeeds,
+    tokenizer: Option<&Tokenizer>,
+) -> Result<(Vec<KnownRow>, usize)> {
+    let (rows, all) = spread(&files.paths)?;
     let named: BTreeSet<&str> = rows.iter().flat_map(|row| row.values.keys().map(String::as_str)).collect();
     let truth = match (data.label_key.as_deref(), named.contains(data.reward_model_key.as_str())) {
         (None, false) => TRUTHS.iter().find(|name| named.contains(*name)).map(|name| GroundTruthKey::Column((*name).to_string())),
@@ -40,13 +60,13 @@ pub(super) fn read(data: &EvalDataConfig, needs: RowNeeds, tokenizer: Option<&To
         GroundTruthKey::new(data.label_key.as_deref(), GroundTruthKey::Field(data.reward_model_key.clone()))
             .or_solution(needs.solution)
     });
-    let read = |row: &Row| known(row, data, needs, &truth, tokenizer).with_context(|| row.place());
-    Ok((rows.iter().map(read).collect::<Result<_>>()?, all))
+    let read = |row: &Row| known(row, (data, &files.responses), needs, &truth, tokenizer).with_context(|| row.place());
+    Ok((rows.iter().map(read).collect::<Result<_>>()?, files.all.unwrap_or(all)))
 }
 
 fn known(
     row: &Row,
-    data: &EvalDataConfig,
+    (data, response_key): (&EvalDataConfig, &str),
     needs: RowNeeds,
     truth: &GroundTruthKey,
     tokenizer: Option<&Tokenizer>,
@@ -67,7 +87,7 @@ fn known(
         (Value::Array(_), Some(tokenizer)) => tokenizer.apply_chat_template(&prompt, true, &Map::new())?,
         _ => question.clone(),
     };
-    let (responses, truths) = (responses(row, data)?, truths(row, &ground_truth));
+    let (responses, truths) = (responses(row, response_key)?, truths(row, &ground_truth));
     let extra_info = row.values.get("extra_info").filter(|extra| !extra.is_null()).cloned().unwrap_or_else(|| json!({}));
     Ok(KnownRow {
         place: row.place(),
@@ -105,12 +125,12 @@ fn truths(row: &Row, ground_truth: &Value) -> Vec<String> {
 }
 
 /// Returns the responses of a row, with the marks of a list of the same length.
-fn responses(row: &Row, data: &EvalDataConfig) -> Result<Vec<(String, Option<bool>)>> {
-    let texts = match row.values.get(&data.response_key) {
+fn responses(row: &Row, key: &str) -> Result<Vec<(String, Option<bool>)>> {
+    let texts = match row.values.get(key) {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Array(texts)) => texts.clone(),
         Some(text @ Value::String(_)) => vec![text.clone()],
-        Some(other) => bail!("column \"{}\" must be a text or a list of texts, not {other}", data.response_key),
+        Some(other) => bail!("column \"{key}\" must be a text or a list of texts, not {other}"),
     };
     let marks = MARKS.iter().find_map(|name| row.values.get(*name));
     let mark = |i: usize| match marks? {

@@ -8,12 +8,12 @@ use super::texts::last_as_words;
 
 /// Rows with which forms are compared.
 const COMPARED: usize = 3;
-/// Forms, the best first, of which it is tried whether a wrong answer scores less.
+/// Number of the best forms in which a wrong answer is tried as well.
 const TRIED: usize = 6;
 /// Share of a right response's score that a text without an answer must reach to win.
 const WINS_AT: f64 = 0.8;
 
-/// What is known about right responses to a row.
+/// A right response to a row, with the scores that decide about others.
 #[derive(Clone, Debug)]
 pub(super) struct Right {
     pub(super) text: String,

@@ -18,7 +18,7 @@ pub(super) struct KnownRow {
     /// The last message of the prompt, without the template.
     pub(super) question: String,
     pub(super) columns: Map<String, Value>,
-    /// The ground truth as text: the likeliest reading first. Empty if there is none.
+    /// The ground truth as text, its final answer first. Empty for a row without a ground truth.
     pub(super) truths: Vec<String>,
     /// Responses of the row, and whether they are right, if that is known.
     pub(super) responses: Vec<(String, Option<bool>)>,

@@ -1,4 +1,4 @@
-//! What all probes need: sample responses with their scores, and right responses.
+//! The common input of all probes: sample responses with their scores, and right responses.
 
 use std::cell::OnceCell;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::row::KnownRow;
 use burnish_reward::{RowPart, function};
 
 /// Responses of a row that are sampled.
-const PER_ROW: usize = 8;
+const PER_ROW: usize = 16;
 /// A row whose calls take this long and ten times as long as others is left out of most probes.
 const SLOW: Duration = Duration::from_millis(100);
 /// Responses without an answer, among the samples if the rows have none.
@@ -21,8 +21,10 @@ pub(super) struct Sample {
     pub(super) attempt: Attempt,
     /// True if it is right; `None` if that is not known.
     pub(super) is_right: Option<bool>,
-    /// The answer when the functions are called for it alone.
-    pub(super) alone: Answer,
+    /// True for a response of the row whose rightness is unknown: a model gave it.
+    pub(super) is_sampled: bool,
+    /// The answer as training gets it, with the time of a call for this response alone.
+    pub(super) answer: Answer,
 }
 
 /// The samples and their scores.
@@ -86,11 +88,19 @@ impl<'a> Study<'a> {
             }
             attempts.sort_by_key(|(attempt, _)| attempt.row);
         }
-        let mut samples = Vec::new();
+        let mut samples: Vec<Sample> = Vec::new();
         for (attempt, is_right) in attempts {
             let row = attempt.row;
-            let alone = bench.one(&attempt, row)?;
-            samples.push(Sample { attempt, is_right, alone });
+            let answer = bench.one(&attempt, row)?;
+            let is_sampled = is_right.is_none() && rows[row].responses.iter().any(|(text, _)| *text == attempt.text);
+            samples.push(Sample { attempt, is_right, is_sampled, answer });
+        }
+        if bench.rewards().sees_batches() {
+            let attempts: Vec<Attempt> = samples.iter().map(|sample| sample.attempt.clone()).collect();
+            let together = bench.together(&attempts)?;
+            for (sample, answer) in samples.iter_mut().zip(together) {
+                sample.answer = Answer { took: sample.answer.took, ..answer };
+            }
         }
         let rights = (0..rows.len()).map(|row| right(&rows[row], row, &samples)).collect();
         let quick = quick(rows.len(), &samples);
@@ -136,11 +146,11 @@ impl<'a> Study<'a> {
 
     /// Returns true if every sample gets the same finite score.
     pub(super) fn is_constant(&self) -> bool {
-        let scores: Option<Vec<f64>> = self.samples.iter().map(|sample| sample.alone.outcome.score()).collect();
+        let scores: Option<Vec<f64>> = self.samples.iter().map(|sample| sample.answer.outcome.score()).collect();
         scores.is_some_and(|scores| scores.iter().all(|score| super::calls::same(*score, scores[0])))
     }
 
-    /// Returns true if all functions are built in and none of them reads the ground truth: they pay for the form alone, and say so.
+    /// Returns true if all functions are built in and none of them reads the ground truth: they pay for a form alone.
     pub(super) fn judges_form_alone(&self) -> bool {
         self.bench.printed_lines().is_none()
             && self.bench.rewards().names().iter().all(|name| {
@@ -153,18 +163,18 @@ impl<'a> Study<'a> {
 fn right(known: &KnownRow, row: usize, samples: &[Sample]) -> Option<Right> {
     let own = || samples.iter().filter(move |sample| sample.attempt.row == row);
     let marked = |mark: bool| own().filter(move |sample| sample.is_right == Some(mark));
-    let right: Vec<(&str, &Answer)> = marked(true).map(|sample| (sample.attempt.text.as_str(), &sample.alone)).collect();
-    let wrong: Vec<&Answer> = marked(false).map(|sample| &sample.alone).collect();
+    let right: Vec<(&str, &Answer)> = marked(true).map(|sample| (sample.attempt.text.as_str(), &sample.answer)).collect();
+    let wrong: Vec<&Answer> = marked(false).map(|sample| &sample.answer).collect();
     Right::among(known, &right, &wrong)
 }
 
 /// Returns the rows whose calls are not much slower than those of other rows.
 fn quick(rows: usize, samples: &[Sample]) -> Vec<usize> {
-    let mut times: Vec<Duration> = samples.iter().map(|sample| sample.alone.took).collect();
+    let mut times: Vec<Duration> = samples.iter().map(|sample| sample.answer.took).collect();
     times.sort_unstable();
     let usual = times.get(times.len() / 4).copied().unwrap_or_default();
     let slow = |row: usize| {
-        samples.iter().any(|sample| sample.attempt.row == row && sample.alone.took > SLOW && sample.alone.took > 10 * usual)
+        samples.iter().any(|sample| sample.attempt.row == row && sample.answer.took > SLOW && sample.answer.took > 10 * usual)
     };
     let quick: Vec<usize> = (0..rows).filter(|row| !slow(*row)).collect();
     if quick.len() < 2 { (0..rows).collect() } else { quick }

@@ -28,7 +28,7 @@ const FILLER: &[&str] = &[
     "enim",
 ];
 
-/// Returns so many words without meaning.
+/// Returns this number of words without meaning.
 pub(super) fn filler(words: usize) -> String {
     FILLER.iter().copied().cycle().take(words).collect::<Vec<_>>().join(" ")
 }

@@ -48,7 +48,7 @@ pub(super) fn judge(study: &Study, named: &str, full: bool, tricks: Tricks) -> R
         }
     }
     let Some(Way { rows, won, example }) = best else {
-        return Ok(ProbeResult::not_judged("no right response shows the place of its answer"));
+        return Ok(ProbeResult::not_judged("the rows and their answers do not allow this text"));
     };
     let share = won as f64 / rows as f64;
     let sentence = format!("{won} of {rows} rows: {named}");

@@ -6,7 +6,7 @@ use super::super::study::Study;
 
 pub(super) const PROBE: Probe = Probe {
     name: "abstains",
-    meaning: "A function that gives no score has no part in training, whatever its weight.",
+    meaning: "A function that gives no score has no part in training, at any weight.",
     remedy: "Return a number, or take the function out of reward_model.reward_functions.",
     judge,
 };
@@ -17,7 +17,7 @@ const MANY: f64 = 0.5;
 fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
     let (mut worst, mut of) = (0.0, None);
     for (at, name) in study.bench.rewards().names().into_iter().enumerate() {
-        let parts: Vec<_> = study.samples.iter().filter_map(|sample| Some((sample, *sample.alone.parts.get(at)?))).collect();
+        let parts: Vec<_> = study.samples.iter().filter_map(|sample| Some((sample, *sample.answer.parts.get(at)?))).collect();
         let none: Vec<_> = parts.iter().filter(|(_, part)| part.is_none()).collect();
         let share = none.len() as f64 / parts.len().max(1) as f64;
         if share > worst {

@@ -20,7 +20,7 @@ fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
     let mut pairs: Vec<(f64, String)> = Vec::new();
     for (a, b) in (0..names.len()).flat_map(|a| (a + 1..names.len()).map(move |b| (a, b))) {
         let both =
-            study.samples.iter().filter_map(|sample| Some(((*sample.alone.parts.get(a)?)?, (*sample.alone.parts.get(b)?)?)));
+            study.samples.iter().filter_map(|sample| Some(((*sample.answer.parts.get(a)?)?, (*sample.answer.parts.get(b)?)?)));
         let (x, y): (Vec<f64>, Vec<f64>) = both.filter(|(x, y)| x.is_finite() && y.is_finite()).unzip();
         if let Some(rho) = correlation(&ranks(&x), &ranks(&y)) {
             pairs.push((rho, format!("{} and {}: {}", names[a], names[b], number(rho))));

@@ -16,7 +16,7 @@ fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
     let (Some(first), count) = (study.samples.first(), study.samples.len()) else {
         return Ok(ProbeResult::not_judged("there are no sample responses"));
     };
-    let scores: Vec<f64> = study.samples.iter().filter_map(|sample| sample.alone.outcome.score()).collect();
+    let scores: Vec<f64> = study.samples.iter().filter_map(|sample| sample.answer.outcome.score()).collect();
     if !study.is_constant() {
         let distinct = scores.iter().map(|score| score.to_bits()).collect::<std::collections::BTreeSet<_>>().len();
         return Ok(ProbeResult::pass(distinct as f64, format!("{count} sample responses have {distinct} different scores")));

@@ -19,7 +19,7 @@ fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
     let (mut groups, mut equal, mut example) = (0, 0, None);
     for row in 0..study.rows.len() {
         let has = |mark| study.of_row(row).any(|sample| sample.is_right == Some(mark));
-        let scores: Option<Vec<f64>> = study.of_row(row).map(|sample| sample.alone.outcome.score()).collect();
+        let scores: Option<Vec<f64>> = study.of_row(row).map(|sample| sample.answer.outcome.score()).collect();
         let Some(scores) = scores.filter(|scores| scores.len() > 1 && has(true) && has(false)) else { continue };
         groups += 1;
         if scores.iter().all(|score| same(*score, scores[0])) {

@@ -14,32 +14,11 @@ pub(super) const PROBE: Probe = Probe {
 };
 
 /// Texts that break parsers. A model writes each of them sooner or later.
+#[rustfmt::skip]
 const ODD: &[&str] = &[
-    "<think>",
-    "<answer>",
-    "\\boxed{",
-    "\\boxed{\\frac{1}{0}}",
-    "####",
-    "#### -",
-    "#### .",
-    "Answer:",
-    "{",
-    "[]",
-    "null",
-    "\"text\"",
-    "{}",
-    "nan",
-    "inf",
-    "1e999",
-    "1/0",
-    "<answer></answer>",
-    "\u{0}",
-    "\u{1f600}\u{200d}\u{301}",
-    "١٢٣",
-    "½",
-    "-",
-    ".",
-    "```python\nprint(",
+    "<think>", "<answer>", "\\boxed{", "\\boxed{\\frac{1}{0}}", "####", "#### -", "#### .", "Answer:", "{", "[]", "null",
+    "\"text\"", "{}", "nan", "inf", "1e999", "1/0", "<answer></answer>", "\u{0}", "\u{1f600}\u{200d}\u{301}", "١٢٣", "½",
+    "-", ".", "```python\nprint(",
 ];
 
 fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {

@@ -28,10 +28,10 @@ fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
         let Some(context) = study.rows.iter().position(|row| std::ptr::eq(row, other)) else { continue };
         let answer = study.bench.one(&sample.attempt, context)?;
         asked += 1;
-        if !answer.outcome.agrees(&sample.alone.outcome) {
+        if !answer.outcome.agrees(&sample.answer.outcome) {
             let sentence = format!(
                 "a response gets {} for its row and {} for another",
-                sample.alone.outcome.shown(),
+                sample.answer.outcome.shown(),
                 answer.outcome.shown()
             );
             return Ok(ProbeResult::pass(f64::from(asked), sentence));

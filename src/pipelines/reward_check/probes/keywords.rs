@@ -3,9 +3,8 @@
 use super::super::probe::Probe;
 use super::super::wins::judge;
 
-const WORDS: &str = "Wait, let me think step by step. First, however, because, since, hmm, aha. Second, therefore, thus, hence, so. \
-                     Let me check and verify that again. Alternatively, I need to reflect and reconsider. Finally, in conclusion, the \
-                     solution follows.";
+const WORDS: &str = "Wait, let me think step by step. First, however, because, since, hmm, aha. Second, therefore, thus. \
+                     Let me check and verify that again. Alternatively, I need to reflect. Finally, in conclusion, so.";
 
 pub(super) const PROBE: Probe = Probe {
     name: "keywords_win",

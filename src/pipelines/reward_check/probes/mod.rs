@@ -1,5 +1,5 @@
-//! The registry of probes, in the order in which they are made and shown. Those without calls of their own judge all calls of the
-//! others and come last.
+//! The registry of probes, in the order in which they are made and shown. Probes that judge
+//! all calls of the others come last.
 
 mod abstains;
 mod agreement;
@@ -28,6 +28,7 @@ mod prompt_copy;
 mod range;
 mod repeated_token;
 mod seconds;
+mod signal;
 mod slow_growth;
 mod slow_row;
 mod state;
@@ -42,6 +43,7 @@ pub(super) static PROBES: &[&Probe] = &[
     &constant_within_groups::PROBE,
     &no_best::PROBE,
     &ground_truth_unused::PROBE,
+    &signal::PROBE,
     &nondeterministic::PROBE,
     &state::PROBE,
     &order_dependent::PROBE,

@@ -24,9 +24,9 @@ fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
         }
         groups += 1;
         let is_below = |score: Option<f64>| score.is_some_and(|score| score < lowest);
-        if let Some(worst) = of(false).find(|sample| !is_below(sample.alone.outcome.score())) {
+        if let Some(worst) = of(false).find(|sample| !is_below(sample.answer.outcome.score())) {
             beaten += 1;
-            let says = format!("a wrong response gets {}, the right one {lowest}", worst.alone.outcome.shown());
+            let says = format!("a wrong response gets {}, the right one {lowest}", worst.answer.outcome.shown());
             example.get_or_insert((row, worst.attempt.text.clone(), says));
         }
     }

@@ -4,30 +4,8 @@ use super::super::forms::marks;
 use super::super::probe::Probe;
 use super::super::wins::judge;
 
-const WORDS: &[&str] = &[
-    "the",
-    "so",
-    "wait",
-    "hmm",
-    "aha",
-    "therefore",
-    "because",
-    "however",
-    "step",
-    "think",
-    "verify",
-    "check",
-    "first",
-    "finally",
-    "please",
-    "thanks",
-    "great",
-    "sorry",
-    "!",
-    ".",
-    "\\n-",
-    "**",
-];
+const WORDS: &str =
+    "the so wait hmm aha therefore because however step think verify check first finally please thanks great sorry ! . - **";
 
 pub(super) const PROBE: Probe = Probe {
     name: "repeated_token_wins",
@@ -37,7 +15,7 @@ pub(super) const PROBE: Probe = Probe {
         judge(study, "one word, repeated,", false, |_, _, known, right| {
             let own =
                 known.truths.first().map(|truth| truth.split_whitespace().collect::<Vec<_>>()).filter(|words| words.len() >= 3);
-            let words = WORDS.iter().copied().map(Some).chain((0..6).map(|i| own.as_ref().and_then(|own| own.get(i).copied())));
+            let words = WORDS.split(' ').map(Some).chain((0..6).map(|i| own.as_ref().and_then(|own| own.get(i).copied())));
             let repeated = words.map(|word| word.map(|word| vec![word; 64].join(" ")));
             repeated
                 .chain((0..6).map(|i| {

@@ -15,7 +15,7 @@ pub(super) const PROBE: Probe = Probe {
 const LONG: f64 = 1.0;
 
 fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
-    let mut times: Vec<f64> = study.samples.iter().map(|sample| sample.alone.took.as_secs_f64()).collect();
+    let mut times: Vec<f64> = study.samples.iter().map(|sample| sample.answer.took.as_secs_f64()).collect();
     times.sort_by(f64::total_cmp);
     let median = times.get(times.len() / 2).copied().unwrap_or_default();
     let sentence = format!("a call takes {median:.4} s: {:.1} s for 1,024 responses, one after another", 1024.0 * median);

@@ -16,11 +16,11 @@ pub(super) const PROBE: Probe = Probe {
 const SLOW: Duration = Duration::from_millis(300);
 
 fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
-    let mut times: Vec<Duration> = study.samples.iter().map(|sample| sample.alone.took).collect();
+    let mut times: Vec<Duration> = study.samples.iter().map(|sample| sample.answer.took).collect();
     times.sort_unstable();
     let usual = times.get(times.len() / 4).copied().unwrap_or_default();
     let is_slow = |took: Duration| took > SLOW && took > 10 * usual;
-    let slow: Vec<_> = study.samples.iter().filter(|sample| is_slow(sample.alone.took)).collect();
+    let slow: Vec<_> = study.samples.iter().filter(|sample| is_slow(sample.answer.took)).collect();
     // A first call may load something, or the machine be busy: the second tells.
     for sample in &slow {
         let again = study.bench.one(&sample.attempt, sample.attempt.row)?.took;

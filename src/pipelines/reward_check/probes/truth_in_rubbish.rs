@@ -17,10 +17,8 @@ pub(super) const PROBE: Probe = Probe {
             let (before, after) = wrong.split_at(wrong.len() / 2);
             let part =
                 |answers: &[&str]| answers.iter().map(|answer| format!("{} {answer}", filler(5))).collect::<Vec<_>>().join(" ");
-            vec![Some(format!("{} {} {own} {} {}", part(before), filler(6), part(after), filler(12)))]
-                .into_iter()
-                .filter(|_| !after.is_empty())
-                .collect()
+            let text = format!("{} {} {own} {} {}", part(before), filler(6), part(after), filler(12));
+            vec![(!after.is_empty()).then_some(text)]
         })
     },
 };
