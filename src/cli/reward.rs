@@ -181,8 +181,7 @@ fn page(found: &Examination) -> String {
         found.calls,
         found.took.as_secs_f64()
     );
-    for verdict in [ProbeVerdict::Fail, ProbeVerdict::Warn, ProbeVerdict::NotReached, ProbeVerdict::NotJudged, ProbeVerdict::Pass]
-    {
+    for verdict in [ProbeVerdict::Fail, ProbeVerdict::Warn, ProbeVerdict::Pass] {
         for (probe, finding) in found.findings.iter().filter(|(_, finding)| finding.verdict == verdict) {
             text += &format!("{:<5} {}: {}\n", verdict.name(), probe.name, finding.sentence);
             if !matches!(verdict, ProbeVerdict::Warn | ProbeVerdict::Fail) {
@@ -193,6 +192,17 @@ fn page(found: &Examination) -> String {
             }
             text += &format!("      {}\n      {}\n", probe.meaning, probe.remedy);
         }
+    }
+    for verdict in [ProbeVerdict::NotReached, ProbeVerdict::NotJudged] {
+        // Probes that share a reason share a line.
+        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+        for (probe, finding) in found.findings.iter().filter(|(_, finding)| finding.verdict == verdict) {
+            match reasons.iter_mut().find(|(reason, _)| *reason == finding.sentence) {
+                Some((_, names)) => names.push(probe.name),
+                None => reasons.push((finding.sentence.as_str(), vec![probe.name])),
+            }
+        }
+        text.extend(reasons.iter().map(|(reason, names)| format!("{:<5} {}: {reason}\n", verdict.name(), names.join(", "))));
     }
     let counts = [ProbeVerdict::Fail, ProbeVerdict::Warn, ProbeVerdict::Pass]
         .map(|verdict| format!("{} {}", found.count(verdict), verdict.name()));

@@ -12,7 +12,7 @@ const OWN: &str = "tests/data/doctor";
 
 /// The findings of an examination: (name, verdict, sentence). The exit code is 1 if and only if one fails.
 fn findings(function: &str, rows: &Path, settings: &[&str]) -> Vec<(String, String, String)> {
-    let words = ["reward", "check", function, "--json", "--seconds", "12", "--data", rows.to_str().unwrap()];
+    let words = ["reward", "check", function, "--json", "reward.timeout=3", "--data", rows.to_str().unwrap()];
     let output = trainer(&[&words[..], settings].concat()).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let found = text.lines().map(|line| {
@@ -25,7 +25,9 @@ fn findings(function: &str, rows: &Path, settings: &[&str]) -> Vec<(String, Stri
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(code) && found.len() > 20, "{function}: {:?} {said}\n{text}", output.status);
     let missed: Vec<_> = found.iter().filter(|(_, verdict, _)| verdict == "not reached").collect();
-    assert!(missed.is_empty(), "{function}: {missed:?}");
+    // A function that hangs ends the examination.
+    let hangs = found.iter().any(|(name, verdict, _)| name == "slow_growth" && verdict == "fail");
+    assert!(missed.is_empty() || hangs, "{function}: {missed:?}");
     found
 }
 
@@ -85,7 +87,6 @@ fn sums(folder: &Path, layout: &str, data_source: &str) -> PathBuf {
                 "data_source": data_source, "prompt": [{"role": "user", "content": question}],
                 "reward_model": {"ground_truth": {"target": [truth]}},
             }),
-            "trl" => json!({"prompt": [{"role": "user", "content": question}], "solution": format!("It is \\boxed{{{truth}}}.")}),
             _ => json!({"data_source": "sums", "input": question, "ground_truth": truth}),
         }
     };
@@ -134,16 +135,17 @@ fn no_built_in_function_is_accused() {
         ("math_reward", "verl", "lighteval/MATH", &[]),
         ("math_dapo", "verl", "math_dapo", &[]),
         ("math_dapo_strict_box", "verl", "math_dapo", &[]),
-        ("math_reward", "trl", "", &["data.label_key=solution"]),
         ("search_r1", "search", "searchR1_nq", &[]),
         ("cosine_scaled_reward", "verl", "openai/gsm8k", &[cosine]),
         ("think_format_reward", "verl", "openai/gsm8k", &[]),
         ("repetition_penalty_reward", "verl", "openai/gsm8k", &[]),
         ("integer_format", "verl", "openai/gsm8k", &[]),
-        ("soft_overlong_punishment_reward", "verl", "openai/gsm8k", &overlong),
+        ("soft_overlong_punishment_reward", "verl", "openai/gsm8k", overlong.as_slice()),
     ];
-    let problems = cases.par_iter().map(|(name, layout, source, settings)| {
-        let found = findings(name, &sums(folder, layout, source), settings);
+    // Cases share files, which are written before any is read.
+    let rows: Vec<PathBuf> = cases.iter().map(|(_, layout, source, _)| sums(folder, layout, source)).collect();
+    let problems = cases.par_iter().zip(&rows).map(|((name, layout, _, settings), rows)| {
+        let found = findings(name, rows, settings);
         let judged = accused(&found).into_iter().filter(|name| *name != "ground_truth_unused").count();
         let is_form = found.iter().any(|(name, verdict, _)| name == "ground_truth_unused" && verdict == "warn");
         let knows_right = found.iter().any(|(name, verdict, _)| name == "empty_wins" && verdict == "pass");

@@ -19,6 +19,8 @@ use burnish_util::excerpt::beginning_of;
 
 /// Number of characters of a text that the record keeps.
 const KEPT: usize = 200;
+/// Calls that may hang before the examination ends early.
+const HANGS: usize = 2;
 /// Calls at a time when it is tried whether parallel calls agree.
 const PARALLEL: usize = 2;
 
@@ -128,7 +130,8 @@ impl<'a> Bench<'a> {
     }
 
     fn in_time(&self) -> Result<(), OutOfTime> {
-        if self.left().is_zero() { Err(OutOfTime) } else { Ok(()) }
+        let hung = self.record.borrow().iter().filter(|call| matches!(call.outcome, Outcome::TooSlow)).count();
+        if self.left().is_zero() || hung >= HANGS { Err(OutOfTime) } else { Ok(()) }
     }
 
     /// Returns the tokens of a text; without a tokenizer, one per word.

@@ -71,12 +71,18 @@ pub(crate) fn examine(mut loaded: Loaded<EvalConfig>, options: &ExamineOptions) 
     let functions = rewards.names().into_iter().map(str::to_owned).collect();
     let Ok(study) = Study::new(bench, &rows) else {
         bail!(
-            "{:.0} s are not enough to score sample responses of {} rows: give more with --seconds",
-            options.limit.as_secs_f64(),
-            rows.len()
+            "sample responses of {} rows got no scores within {:.0} s: give more with --seconds, or see whether the function hangs",
+            rows.len(),
+            options.limit.as_secs_f64()
         )
     };
-    let not_reached = || ProbeResult::new(ProbeVerdict::NotReached, None, "the time was over: give more with --seconds");
+    let not_reached = || {
+        ProbeResult::new(
+            ProbeVerdict::NotReached,
+            None,
+            "the time was over, or calls hung: see slow_growth, or give more with --seconds",
+        )
+    };
     let findings = PROBES.iter().map(|probe| (*probe, (probe.judge)(&study).unwrap_or_else(|_| not_reached()))).collect();
     let calls = study.bench.record().len();
     Ok(Examination { functions, rows: (rows.len(), all), calls, took: start.elapsed(), findings })

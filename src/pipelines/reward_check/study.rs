@@ -11,7 +11,7 @@ use burnish_reward::{RowPart, function};
 
 /// Responses of a row that are sampled.
 const PER_ROW: usize = 16;
-/// A row whose calls take this long and ten times as long as others is left out of most probes.
+/// A row whose calls take this long and five times as long as others is left out of most probes.
 const SLOW: Duration = Duration::from_millis(100);
 /// Responses without an answer, among the samples if the rows have none.
 const NO_ANSWER: &str = "I do not know.";
@@ -174,7 +174,7 @@ fn quick(rows: usize, samples: &[Sample]) -> Vec<usize> {
     times.sort_unstable();
     let usual = times.get(times.len() / 4).copied().unwrap_or_default();
     let slow = |row: usize| {
-        samples.iter().any(|sample| sample.attempt.row == row && sample.answer.took > SLOW && sample.answer.took > 10 * usual)
+        samples.iter().any(|sample| sample.attempt.row == row && sample.answer.took > SLOW && sample.answer.took > 5 * usual)
     };
     let quick: Vec<usize> = (0..rows).filter(|row| !slow(*row)).collect();
     if quick.len() < 2 { (0..rows).collect() } else { quick }

@@ -19,6 +19,9 @@ pub(super) fn judge(study: &Study, named: &str, full: bool, tricks: Tricks) -> R
     if study.judges_form_alone() {
         return Ok(ProbeResult::not_judged("the function does not read the ground truth, so it pays for a form alone"));
     }
+    if study.is_constant() {
+        return Ok(ProbeResult::not_judged("all scores are equal"));
+    }
     let of_rows = study.quick.iter().filter_map(|row| {
         let right = study.rights[*row].as_ref()?;
         let least = if full { right.lowest - 1e-6 * right.lowest.abs() } else { right.threshold()? };
@@ -45,6 +48,9 @@ pub(super) fn judge(study: &Study, named: &str, full: bool, tricks: Tricks) -> R
         }
         if tried.rows > 0 && best.as_ref().is_none_or(|best| tried.won * best.rows > best.won * tried.rows) {
             best = Some(tried);
+        }
+        if best.as_ref().is_some_and(|best| 2 * best.won >= best.rows) {
+            break;
         }
     }
     let Some(Way { rows, won, example }) = best else {

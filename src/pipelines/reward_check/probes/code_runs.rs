@@ -1,18 +1,35 @@
 //! Python code in place of the answer.
 
-use super::super::probe::Probe;
-use super::super::wins::judge;
+use super::super::bench::OutOfTime;
+use super::super::probe::{Probe, ProbeResult, ProbeVerdict};
+use super::super::right::Right;
+use super::super::row::KnownRow;
+use super::super::study::Study;
+use super::super::wins;
 
 pub(super) const PROBE: Probe = Probe {
     name: "code_in_the_answer_runs",
     meaning: "The function runs what the model writes: responses can read the truth, change scores and harm the machine.",
     remedy: "Read numbers with float() or ast.literal_eval(), never with eval(); run programs in a sandbox.",
-    judge: |study| {
-        judge(study, "code that computes the answer", false, |_, _, known, right| {
-            let digits = known.truths.first().filter(|truth| truth.parse::<i64>().is_ok_and(|truth| truth > 1));
-            let reversed = digits.map(|digits| digits.chars().rev().collect::<String>());
-            let code = reversed.filter(|reversed| Some(reversed) != digits).map(|reversed| format!("int('{reversed}'[::-1])"));
-            vec![code.as_ref().and_then(|code| right.with_answer(code)), code]
-        })
-    },
+    judge,
 };
+
+fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
+    let named = "code that computes the answer";
+    let found = wins::judge(study, named, false, |_, _, known, right| coded(known, right, "-1"))?;
+    if found.verdict != ProbeVerdict::Fail {
+        return Ok(found);
+    }
+    // Code that computes something else must not win.
+    let control = wins::judge(study, named, false, |_, _, known, right| coded(known, right, "-2"))?;
+    let any = || ProbeResult::not_judged("code that computes another number wins too");
+    Ok(if control.verdict == ProbeVerdict::Fail { any() } else { found })
+}
+
+/// Returns code that reads the answer backwards with steps of `step`.
+fn coded(known: &KnownRow, right: &Right, step: &str) -> Vec<Option<String>> {
+    let digits = known.truths.first().filter(|truth| truth.parse::<i64>().is_ok_and(|truth| truth > 1));
+    let reversed = digits.map(|digits| digits.chars().rev().collect::<String>());
+    let code = reversed.filter(|reversed| Some(reversed) != digits).map(|reversed| format!("int('{reversed}'[::{step}])"));
+    vec![code.as_ref().and_then(|code| right.with_answer(code)), code]
+}

@@ -17,8 +17,8 @@ fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
         let say = "the built-in functions do not read the ground truth; add one that does";
         return Ok(ProbeResult::warn(None, say));
     }
-    if study.is_constant() {
-        return Ok(ProbeResult::not_judged("all scores are equal"));
+    if study.is_constant() || study.samples.iter().all(|sample| sample.answer.outcome.score().is_none()) {
+        return Ok(ProbeResult::not_judged("all scores are equal, or there are no scores"));
     }
     let mut asked = 0;
     for sample in study.samples.iter().filter(|sample| study.quick.contains(&sample.attempt.row)) {

@@ -41,6 +41,7 @@ use super::probe::Probe;
 pub(super) static PROBES: &[&Probe] = &[
     &constant::PROBE,
     &constant_within_groups::PROBE,
+    &slow_row::PROBE,
     &no_best::PROBE,
     &ground_truth_unused::PROBE,
     &signal::PROBE,
@@ -69,7 +70,6 @@ pub(super) static PROBES: &[&Probe] = &[
     &agreement::PROBE,
     &range::PROBE,
     &prints::PROBE,
-    &slow_row::PROBE,
     &seconds::PROBE,
     &slow_growth::PROBE,
 ];

@@ -12,14 +12,14 @@ pub(super) const PROBE: Probe = Probe {
     judge,
 };
 
-/// Time of a call that counts as slow, if it is ten times the usual.
+/// Time of a call that counts as slow, if it is five times the usual.
 const SLOW: Duration = Duration::from_millis(300);
 
 fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
     let mut times: Vec<Duration> = study.samples.iter().map(|sample| sample.answer.took).collect();
     times.sort_unstable();
     let usual = times.get(times.len() / 4).copied().unwrap_or_default();
-    let is_slow = |took: Duration| took > SLOW && took > 10 * usual;
+    let is_slow = |took: Duration| took > SLOW && took > 5 * usual;
     let slow: Vec<_> = study.samples.iter().filter(|sample| is_slow(sample.answer.took)).collect();
     // A first call may load something, or the machine be busy: the second tells.
     for sample in &slow {
