@@ -1,8 +1,10 @@
 //! Foreign texts with terminal control sequences: every command escapes them, and the program's own colours survive.
 
 use std::fs;
+use std::path::Path;
 use std::process::Output;
 
+use burnish::run::{RecordedSetting, RunInfo, RunState};
 use serde_json::json;
 
 use crate::common::{small_run, succeed, trainer};
@@ -59,6 +61,40 @@ fn errors_and_lists_show_what_others_wrote_and_do_not_obey_it() {
             assert!(obeyed(&out).is_empty() && obeyed(&err).is_empty(), "{name}: {out:?} {err:?}");
             assert!([&out, &err].iter().any(|text| text.contains(r"\u{1b}]0;mine")), "{name}: {out:?} {err:?}");
         }
+    }
+}
+
+/// A run of others may have names, values and lists of any length; each listing shows a bounded part of them.
+#[test]
+fn listings_of_runs_show_a_part_of_what_is_long() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    for name in ["a", "b"] {
+        let long = |c: &str| format!("{name}{}", c.repeat(1_000_000));
+        let value = |i: usize| if i == 0 { long("v").into() } else { json!(format!("{name}{i}")) };
+        let settings = (0..3000).map(|i| RecordedSetting { key: format!("key{i}"), value: value(i), from: "x".into() });
+        let info = RunInfo {
+            model: long("x"),
+            error: Some(long("e")),
+            phase: Some(long("p")),
+            command: vec!["trainer".to_owned(), long("c")],
+            config: settings.collect(),
+            state: RunState::Failed,
+            started: 1.0,
+            ..RunInfo::new(&long("k"), &long("o"), &long("n"))
+        };
+        fs::create_dir(at(name)).unwrap();
+        info.write(Path::new(&at(name))).unwrap();
+        let metrics: serde_json::Map<_, _> =
+            (0..3000).map(|i| (format!("m{i}"), json!(1))).chain([(long("m"), json!(2))]).collect();
+        fs::write(format!("{}/metrics.jsonl", at(name)), format!("{}\n", json!({"step": 1, "data": metrics}))).unwrap();
+    }
+    let above = folder.path().to_str().unwrap();
+    for args in [&["runs", "ls", above][..], &["runs", "show", &at("a")], &["runs", "diff", &at("a"), &at("b")]] {
+        let [out, err] = texts(&trainer(args).output().unwrap());
+        assert!(out.contains('…') && err.len() < 30_000, "{args:?}: {out:.2000} {err:.2000}");
+        let longest = out.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(out.len() < 400_000 && longest < 10_100, "{args:?}: {} bytes, a line of {longest}", out.len());
     }
 }
 

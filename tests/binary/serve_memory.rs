@@ -104,8 +104,12 @@ fn body(chat: bool, pointer: &str, number: usize) -> Value {
 
 /// Resident memory of a process in MB.
 fn resident(server: &Server) -> u64 {
+    memory(server, "VmRSS:")
+}
+
+fn memory(server: &Server, field: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
     line.split_whitespace().next().unwrap().parse::<u64>().unwrap() >> 10
 }
 
@@ -145,4 +149,24 @@ fn no_field_of_a_request_stays_in_memory() {
         server.json("/chat/completions", &body)["prompt_token_ids"].as_array().unwrap().len()
     };
     assert!(ids("<|im_end|>") + 5 < ids("(-im-end-)"));
+}
+
+/// Branches share the tokens of their prompt in memory, but not in the reply, which is therefore sent in pieces.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_conversation_of_many_branches_takes_no_memory_to_send() {
+    let server = Server::of("data/calculator/model", &["--max-model-len", "256"]);
+    let prompt = "1+2=".repeat(60);
+    for _ in 0..12 {
+        server.json("/completions", &json!({"prompt": prompt, "max_tokens": 1, "n": 64, "conversation": "k"}));
+    }
+    // The highest memory is counted from here.
+    fs::write(format!("/proc/{}/clear_refs", server.child.id()), "5").unwrap();
+    let before = resident(&server);
+    let whole = ureq::get(format!("{}/conversations/k", server.address)).call().unwrap().body_mut().read_to_string().unwrap();
+    let highest = memory(&server, "VmHWM:");
+    let read: Value = serde_json::from_str(&whole).unwrap();
+    assert_eq!(read["trajectories"].as_array().unwrap().len(), 12 * 64);
+    // As one value, the reply would take 17 MB.
+    assert!(highest < before + 8, "{before} MB, then at most {highest} MB for {} bytes", whole.len());
 }

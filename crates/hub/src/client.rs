@@ -1,8 +1,9 @@
 //! Read requests to the Hub. This client follows redirects itself, so that only the endpoint gets the token.
 
+use std::io::Read;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ureq::http::header::{AUTHORIZATION, LOCATION, RANGE, RETRY_AFTER};
 use ureq::http::{HeaderMap, HeaderValue, Response, Uri};
@@ -14,7 +15,7 @@ use super::name::HubName;
 
 const MAX_REDIRECTS: usize = 10;
 /// The byte limit of a reply that an error quotes.
-const QUOTED: u64 = 300;
+const QUOTED: usize = 300;
 
 /// A client for read requests to the Hub.
 pub(crate) struct HubClient {
@@ -80,7 +81,7 @@ impl HubClient {
     }
 
     /// Returns the error of a refused request.
-    fn refusal(&self, name: &HubName, uri: &Uri, mut response: Response<Body>) -> HubError {
+    fn refusal(&self, name: &HubName, uri: &Uri, response: Response<Body>) -> HubError {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let (what, endpoint) = (name.kind.label(), self.environment.url(""));
@@ -132,8 +133,8 @@ impl HubClient {
                 HubError::transient(format!("{endpoint} replies with status {status}{limit}"))
             }
             _ => {
-                let body = response.body_mut().with_config().limit(QUOTED).lossy_utf8(true).read_to_string();
-                let body = body.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+                let body = quoted(response, self.environment.reply_timeout);
+                let body = body.split_whitespace().collect::<Vec<_>>().join(" ");
                 HubError::permanent(format!("{endpoint} replies with status {status}: {}{body}", header("x-error-message")), "")
             }
         }
@@ -175,6 +176,51 @@ impl Environment {
     }
 }
 
+/// Returns the beginning of a reply, as far as it arrives within this time. A single byte renews the time limit of a read.
+fn quoted(response: Response<Body>, time: Duration) -> String {
+    let (end, mut text, mut length) = (Instant::now() + time, vec![0; QUOTED], 0);
+    let mut body = response.into_body().into_reader();
+    while length < QUOTED && Instant::now() < end {
+        match body.read(&mut text[length..]) {
+            Ok(0) | Err(_) => break,
+            Ok(read) => length += read,
+        }
+    }
+    String::from_utf8_lossy(&text[..length]).into_owned()
+}
+
 fn parsed(address: &str) -> Result<Uri, HubError> {
     address.parse().map_err(|_| HubError::permanent(format!("{address} is not an address"), ""))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::TcpListener;
+
+    use super::super::name::RepoKind;
+    use super::*;
+
+    #[test]
+    fn the_reason_of_a_refusal_may_not_drip() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        thread::spawn(move || {
+            let mut stream = listener.accept().unwrap().0;
+            _ = stream.read(&mut [0; 4096]);
+            _ = stream.write_all(b"HTTP/1.1 418 X\r\ncontent-length: 100000\r\n\r\n");
+            while stream.write_all(b"no").is_ok() {
+                thread::sleep(Duration::from_millis(200));
+            }
+        });
+        let variables = |name: &str| match name {
+            "HF_ENDPOINT" => Some(endpoint.clone()),
+            "HF_HUB_ETAG_TIMEOUT" => Some("2".to_owned()),
+            _ => None,
+        };
+        let client = HubClient::new(Environment::read(&variables).unwrap()).unwrap();
+        let name = HubName::parse("o/n", RepoKind::Model).unwrap();
+        let refused = client.get(&name, &format!("{endpoint}/x"), 0).err().unwrap().message;
+        assert!(refused.contains("status 418: no") && refused.len() < 100, "{refused}");
+    }
 }

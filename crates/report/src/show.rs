@@ -11,6 +11,7 @@ use super::record::RecordedRun;
 use super::series::{Series, read_end};
 use burnish_checkpoint::{BEST_FILE, TRACKER_FILE};
 use burnish_run::RunInfo;
+use burnish_util::excerpt::{cell, cut_lines, first_items};
 use burnish_util::foreign;
 use burnish_util::shell::command_line;
 use burnish_util::strftime::strftime;
@@ -18,6 +19,7 @@ use burnish_util::time::{human, unix_time};
 
 /// Number of columns before the values.
 const WIDTH: usize = 13;
+const LONG: &[&str] = &["command", "to resume"];
 const RESUME: &str = "trainer.resume_mode";
 
 /// Returns everything known about the run in this folder, as text.
@@ -27,10 +29,12 @@ pub fn show(dir: &Path) -> String {
     let unread = read_end(&record.metrics, &mut series).err().map(|error| format!("{error:#}"));
     let mut text = String::new();
     for (name, value) in lines(&record, &series) {
+        // A command is copied, so that more of it is shown.
+        let value = if LONG.contains(&name) { cut_lines(&value).into_owned() } else { cell(&value) };
         _ = writeln!(text, "{name:WIDTH$}{value}");
     }
     for problem in record.problems.iter().chain(&unread) {
-        _ = writeln!(text, "{:WIDTH$}{problem}", "problem");
+        _ = writeln!(text, "{:WIDTH$}{}", "problem", cell(problem));
     }
     section(&mut text, "checkpoints", &checkpoints(&record));
     section(&mut text, "files", &files(&record));
@@ -119,10 +123,12 @@ fn section(text: &mut String, title: &str, rows: &[[String; 2]]) {
     if rows.is_empty() {
         return;
     }
+    let rows = rows.iter().map(|row| row.each_ref().map(|part| cell(part))).collect();
+    let rows = first_items(rows, |left| [format!("… and {left} more"), String::new()]);
     let width = rows.iter().map(|[name, _]| name.chars().count()).max().unwrap_or(0);
     _ = writeln!(text, "\n{title}");
-    for [name, value] in rows {
-        _ = writeln!(text, "  {name:width$}  {value}");
+    for [name, value] in &rows {
+        _ = writeln!(text, "{}", format!("  {name:width$}  {value}").trim_end());
     }
 }
 

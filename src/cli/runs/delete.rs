@@ -13,6 +13,7 @@ use burnish_checkpoint::{BEST_FILE, KEPT_FILE, TRACKER_FILE, step_of};
 use burnish_report::disk::{bytes_of, size};
 use burnish_report::folder::is_run;
 use burnish_run::{INFO, LOG, METRICS, PHASE, SAMPLES};
+use burnish_util::excerpt::{cell, first_items};
 use burnish_util::lock::lock;
 use burnish_util::terminal;
 
@@ -116,7 +117,9 @@ impl DeletedRun {
         }
         let (dir, freed) = (self.dir.display(), size(self.bytes));
         if !self.foreign.is_empty() {
-            return Ok(format!("{dir}: {freed} deleted; left, as the run did not write it: {}\n", self.foreign.join(", ")));
+            let foreign = first_items(self.foreign, |left| format!("… and {left} more")).join(", ");
+            let foreign = cell(&foreign);
+            return Ok(format!("{dir}: {freed} deleted; left, as the run did not write it: {foreign}\n"));
         }
         fs::remove_file(self.dir.join(".lock")).or_else(missing)?;
         fs::remove_dir(&self.dir).with_context(|| format!("cannot delete {dir}"))?;

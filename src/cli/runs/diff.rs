@@ -15,6 +15,7 @@ use burnish_report::compare::{SettingDifference, differences, shown};
 use burnish_report::disk::{bytes_of, size};
 use burnish_report::folder::resolve;
 use burnish_report::headline::headline;
+use burnish_util::excerpt::{cell, first_items};
 use burnish_util::json_number;
 use burnish_util::number::short;
 use burnish_util::terminal;
@@ -49,6 +50,7 @@ pub(super) fn run(args: &RunsDiffArgs) -> Result<(), CliError> {
     if lines.is_empty() {
         lines.push(["settings".to_owned(), "the same".to_owned(), "the same".to_owned()]);
     }
+    lines = first_items(lines, |left| [format!("… and {left} more"), String::new(), String::new()]);
     let results = lines.len();
     let mut add = |name: &str, of: &dyn Fn(&RunRow) -> String| lines.push([name.to_owned(), of(&runs[0]), of(&runs[1])]);
     add("state", &|run| run.record.describe());
@@ -67,7 +69,7 @@ pub(super) fn run(args: &RunsDiffArgs) -> Result<(), CliError> {
         if index == results {
             table.add_row(["", "", ""]);
         }
-        table.add_row(line);
+        table.add_row(line.map(|text| cell(&text)));
     }
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));

@@ -13,6 +13,7 @@ use super::row::{RunRow, names};
 use burnish_report::compare::{differing, shown};
 use burnish_report::disk::{bytes_of, size};
 use burnish_report::folder::find;
+use burnish_util::excerpt::cell;
 use burnish_util::terminal;
 
 #[derive(Args)]
@@ -78,7 +79,7 @@ fn table(runs: &[RunRow]) -> String {
     table.load_preset(NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_width(terminal::columns());
     let shown = |mut cells: Vec<String>| {
         cells.truncate(if has_settings { 8 } else { 7 });
-        cells
+        cells.iter().map(|text| cell(text)).collect::<Vec<_>>()
     };
     table.set_header(shown(["RUN", "STATE", "STEP", "SCORE", "AGE", "TOOK", "SIZE", "SETTINGS"].map(str::to_owned).to_vec()));
     for (((run, name), settings), bytes) in runs.iter().zip(names).zip(settings).zip(&bytes) {

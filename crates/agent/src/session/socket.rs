@@ -7,17 +7,21 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{env, process};
 
 use anyhow::{Context, Result, bail};
+use burnish_util::lock::is_alive;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
 /// The longest folder name for which the socket's path fits into the 104 bytes that every system allows.
 const LONGEST_FOLDER: usize = 60;
 const ATTEMPTS: usize = 100;
+/// The name of the socket, and the length of the token in the name of its folder.
+const SOCKET: &str = "socket";
+const TOKEN: usize = 12;
 
 pub(super) struct Socket {
     folder: PathBuf,
@@ -39,11 +43,12 @@ impl Socket {
     pub(super) fn open() -> Result<Self> {
         let temporary = Some(env::temp_dir()).filter(|folder| folder.as_os_str().len() <= LONGEST_FOLDER);
         let temporary = temporary.unwrap_or_else(|| PathBuf::from("/tmp"));
+        sweep(&temporary);
         for _ in 0..ATTEMPTS {
-            let folder = temporary.join(format!("burnish-{}-{}", process::id(), &random_token()?[..12]));
+            let folder = temporary.join(format!("burnish-{}-{}", process::id(), &random_token()?[..TOKEN]));
             match DirBuilder::new().mode(0o700).create(&folder) {
                 Ok(()) => {
-                    let listener = UnixListener::bind(folder.join("socket"));
+                    let listener = UnixListener::bind(folder.join(SOCKET));
                     let listener = listener.and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
                     if listener.is_err() {
                         let _ = fs::remove_dir_all(&folder);
@@ -60,7 +65,7 @@ impl Socket {
 
     /// Returns the path of the socket.
     pub(super) fn path(&self) -> PathBuf {
-        self.folder.join("socket")
+        self.folder.join(SOCKET)
     }
 
     /// Waits for the client with this token; `None` if it does not connect in time.
@@ -91,6 +96,27 @@ impl Socket {
 impl Drop for Socket {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Removes the folders of processes that were killed. A folder stays if its process lives, if it has other files, or if something
+/// listens at its socket, as that of a container with its own process ids may.
+fn sweep(temporary: &Path) {
+    let is_dead = |name: &str| {
+        let (process, token) = name.strip_prefix("burnish-")?.split_once('-')?;
+        let process: u32 = process.parse().ok()?;
+        let is_token = token.len() == TOKEN && token.bytes().all(|byte| byte.is_ascii_hexdigit());
+        Some(is_token && process != process::id() && !is_alive(process))
+    };
+    for entry in fs::read_dir(temporary).into_iter().flatten().flatten() {
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if !is_folder || entry.file_name().to_str().and_then(is_dead) != Some(true) {
+            continue;
+        }
+        let socket = entry.path().join(SOCKET);
+        if UnixStream::connect(&socket).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
+            _ = fs::remove_file(&socket).and_then(|()| fs::remove_dir(entry.path()));
+        }
     }
 }
 
@@ -158,5 +184,33 @@ mod tests {
         assert!(folder.exists());
         drop(socket);
         assert!(!folder.exists());
+    }
+
+    #[test]
+    fn folders_of_killed_processes_are_swept_and_others_stay() {
+        let temporary = tempfile::tempdir().unwrap();
+        let mut ended = process::Command::new("true").spawn().unwrap();
+        ended.wait().unwrap();
+        let (dead, own) = (ended.id(), process::id());
+        let folder = |name: String| {
+            let folder = temporary.path().join(name);
+            fs::create_dir(&folder).unwrap();
+            folder
+        };
+        let left = folder(format!("burnish-{dead}-0123456789ab"));
+        let stay = [
+            folder(format!("burnish-{dead}-ab0123456789")),
+            folder(format!("burnish-{own}-0123456789ab")),
+            folder(format!("burnish-{dead}-mine")),
+        ];
+        let listens = UnixListener::bind(stay[0].join(SOCKET)).unwrap();
+        for ended in [&left, &stay[1], &stay[2]] {
+            drop(UnixListener::bind(ended.join(SOCKET)).unwrap());
+        }
+        let full = folder(format!("burnish-{dead}-fedcba987654"));
+        fs::write(full.join("mine"), "").unwrap();
+        sweep(temporary.path());
+        assert!(!left.exists() && full.join("mine").exists() && stay.iter().all(|folder| folder.join(SOCKET).exists()));
+        drop(listens);
     }
 }

@@ -22,8 +22,10 @@ enum Act {
     /// Closes the connection in the middle of the body.
     Break,
     Hang,
+    /// Sends this beginning of a reply, then one byte every 20 ms.
+    Drip(&'static str),
 }
-use Act::{Break, Hang, Say};
+use Act::{Break, Drip, Hang, Say};
 
 /// The head and the body of each request received.
 type ReceivedRequests = Arc<Mutex<Vec<(String, Value)>>>;
@@ -74,6 +76,13 @@ fn answer(stream: &TcpStream, script: &[Act], received: &ReceivedRequests) -> Op
         Break => {
             stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{").ok()?;
             _ = stream.shutdown(Shutdown::Both);
+            None
+        }
+        Drip(beginning) => {
+            stream.write_all(beginning.as_bytes()).ok()?;
+            while stream.write_all(b" ").is_ok() {
+                thread::sleep(Duration::from_millis(20));
+            }
             None
         }
         Hang => {
@@ -247,6 +256,19 @@ fn an_endless_answer_is_not_read() {
         kind == RewardFailure::Exception && message == format!("no reward from {url}: the reply has more than 1048576 bytes")
     );
     assert_eq!(received.lock().unwrap().len(), 1, "it is not asked again");
+}
+
+/// The time limit counts the whole reply: each byte would renew a time limit of a read.
+#[test]
+fn a_server_that_drips_is_given_up_in_time() {
+    for beginning in ["HTTP/1.1 200 OK\r\nx:", "HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n", "HTTP/1.1 500 X\r\n\r\n"] {
+        let script: &'static [Act] = vec![Drip(beginning)].leak();
+        let (url, _) = serve(script);
+        let (short, started) = (Duration::from_millis(300), Instant::now());
+        let error = ask(&remote(RemoteOptions { timeout: short, retries: 1, ..options(&[&url]) }), "5").unwrap_err();
+        assert_eq!(failure(&error), (RewardFailure::Timeout, &*format!("no reward after 1 try: {url}: no reply within 300ms")));
+        assert!(started.elapsed() < Duration::from_secs(20));
+    }
 }
 
 #[test]

@@ -67,6 +67,11 @@ fn is_another_alive(file: &mut File) -> bool {
         && process.is_some_and(|process| process != std::process::id() && process_name(process).as_deref() == Some(&text))
 }
 
+/// Returns true if a process with this id lives on this host.
+pub fn is_alive(process: u32) -> bool {
+    process_name(process).is_some()
+}
+
 /// Returns the name of this process in the file; empty if the system has no unique names for processes.
 fn holder_name() -> String {
     process_name(std::process::id()).unwrap_or_default()

@@ -5,6 +5,10 @@ use std::borrow::Cow;
 /// Number of characters of a foreign text that a message shows.
 const MAX_CHARS: usize = 200;
 
+/// Number of characters of a name or a value in a listing, and of the items of a list.
+const LONGEST_CELL: usize = 1000;
+const MOST_ITEMS: usize = 1000;
+
 /// Number of characters of a line of messages. Errors of libraries quote a foreign text as a whole.
 const LONGEST_LINE: usize = 10_000;
 
@@ -28,6 +32,21 @@ pub fn beginning_of(text: &str, max: usize) -> String {
         None => text.to_owned(),
         Some((end, _)) => format!("{}… ({} characters)", &text[..end], text.chars().count()),
     }
+}
+
+/// Returns at most 1,000 characters of a text for a cell of a table: names and values of a run's files may be of others.
+pub fn cell(text: &str) -> String {
+    beginning_of(text, LONGEST_CELL)
+}
+
+/// Returns at most 1,000 items for a list, and a line with the number of the others.
+pub fn first_items<T>(mut items: Vec<T>, others: impl FnOnce(usize) -> T) -> Vec<T> {
+    let left = items.len().saturating_sub(MOST_ITEMS);
+    if left > 0 {
+        items.truncate(MOST_ITEMS);
+        items.push(others(left));
+    }
+    items
 }
 
 /// Returns a text whose lines are cut to 10,000 characters.

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -24,6 +25,23 @@ pub(super) fn serve(answers: Vec<(u16, String)>) -> (String, Arc<Mutex<Vec<Value
         }
     });
     (url, requests)
+}
+
+/// Starts a server that replies to each request with single bytes, 20 ms apart. Returns its address.
+pub(super) fn drip() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            thread::spawn(move || {
+                _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n");
+                while stream.write_all(b" ").is_ok() {
+                    thread::sleep(Duration::from_millis(20));
+                }
+            });
+        }
+    });
+    url
 }
 
 fn read(stream: &TcpStream) -> Vec<u8> {

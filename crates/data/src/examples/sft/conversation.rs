@@ -123,8 +123,7 @@ fn assistant(
         true => learnt_turns::by_marks(&messages, &trained, tokenizer, variables)?,
         false => {
             let trained: Vec<Turn> = trained.into_iter().filter(|turn| turn.index >= skipped).collect();
-            let keeps_thoughts = options.assistant_mask != AssistantMask::Prefix;
-            learnt_turns::in_conversation(&messages, &trained, tokenizer, variables, keeps_thoughts)?
+            learnt_turns::in_conversation(&messages, &trained, tokenizer, variables, options)?
         }
     };
     let mut document = Document { weights: vec![0.0; full.ids.len()], ids: full.ids.clone() };

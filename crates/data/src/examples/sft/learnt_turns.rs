@@ -10,6 +10,7 @@ use anyhow::{Result, bail, ensure};
 use serde_json::Value;
 
 use super::check_learnt;
+use super::options::{AssistantMask, SftOptions};
 use super::rendered::{RenderedConversation, TurnFinder};
 use crate::template::variables::TemplateVariables;
 use crate::tokens::tokenizer::Tokenizer;
@@ -79,8 +80,8 @@ pub(super) fn by_marks(
     Ok(LearntTurns { full: finder.full, spans, notes })
 }
 
-/// Finds turns in the rendered conversation. `keeps_thoughts`: the beginning of a thought in the generation prompt belongs to the
-/// turn.
+/// Finds turns in the rendered conversation, as far as `data.max_length` keeps them. Each turn takes renderings of all messages
+/// before it, so that a row of thousands of messages that is refused or cut would take minutes.
 ///
 /// # Errors
 /// If a turn cannot be found, or no special token ends it.
@@ -89,16 +90,26 @@ pub(super) fn in_conversation(
     turns: &[Turn],
     tokenizer: &Tokenizer,
     variables: &TemplateVariables,
-    keeps_thoughts: bool,
+    options: &SftOptions,
 ) -> Result<LearntTurns> {
     let text = tokenizer.apply_chat_template(&messages.to_vec().into(), false, variables)?;
-    let finder =
-        TurnFinder { messages, tokenizer, variables, full: RenderedConversation::encode(text, tokenizer)?, keeps_thoughts };
+    let full = RenderedConversation::encode(text, tokenizer)?;
+    let kept = options.kept(full.ids.len());
+    let keeps_thoughts = options.assistant_mask != AssistantMask::Prefix;
+    let finder = TurnFinder { messages, tokenizer, variables, full, keeps_thoughts };
     let (mut spans, mut notes) = (Vec::new(), Vec::new());
-    for turn in turns.iter().filter(|turn| turn.weight != 0.0) {
+    let learnt: Vec<&Turn> = turns.iter().filter(|turn| turn.weight != 0.0).collect();
+    // The search begins at the end that is kept, and ends with the first turn outside of it.
+    let from_end: &mut dyn Iterator<Item = &Turn> =
+        if kept.start > 0 { &mut learnt.into_iter().rev() } else { &mut learnt.into_iter() };
+    for turn in from_end.take_while(|_| !kept.is_empty()) {
         let bytes = finder.find(turn.index)?;
+        let tokens = finder.full.tokens(bytes.clone());
+        if tokens.start >= kept.end || tokens.end <= kept.start {
+            break;
+        }
         notes.extend(check_learnt::check(&finder, turn.index, &finder.full.text[bytes.clone()])?);
-        spans.push(Span { tokens: finder.full.tokens(bytes), weight: turn.weight });
+        spans.push(Span { tokens, weight: turn.weight });
     }
     Ok(LearntTurns { full: finder.full, spans, notes })
 }

@@ -1,5 +1,7 @@
 //! The columns of supervised rows, and their learnt parts.
 
+use std::ops::Range;
+
 use crate::examples::overlong::Overlong;
 use crate::examples::row_variables::ChatColumns;
 use crate::files::row_selection::RowSelection;
@@ -22,6 +24,19 @@ pub struct SftOptions {
     /// Additional variables of the chat template.
     pub chat_kwargs: TemplateVariables,
     pub reading: RowSelection,
+}
+
+impl SftOptions {
+    /// Returns the tokens that stay of an example with this number of tokens; none if the row is refused or skipped.
+    pub(super) fn kept(&self, tokens: usize) -> Range<usize> {
+        let max = self.max_length;
+        match self.overlong {
+            _ if tokens <= max => 0..tokens,
+            Overlong::Error | Overlong::Filter => 0..0,
+            Overlong::Left => tokens - max..tokens,
+            Overlong::Right => 0..max,
+        }
+    }
 }
 
 /// The columns of an example.
