@@ -1,4 +1,4 @@
-//! The limits of an evaluation. What is beyond a limit is unknown, so messages name the limit.
+//! The limits of an evaluation. Values beyond a limit are unknown, so messages name the limit.
 
 /// A limit that a script reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
