@@ -122,7 +122,7 @@ fn replays_of_one_run_tell_the_same_from_the_changed() {
     };
     let found = search("actor/lr", ">0");
     assert_eq!((&found["step"], &found["steps"][0]["equal"]), (&Value::from(1), &Value::Bool(true)), "{found}");
-    let accuracy = "val-core/arithmetic/acc/mean@1";
+    let accuracy = "val-core/burnish/arithmetic/acc/mean@1";
     let found = search(accuracy, "<=1");
     assert_eq!((&found["step"], &found["replayed"]), (&Value::from(1), &Value::from(3)), "{}", found["step"]);
 

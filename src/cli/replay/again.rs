@@ -1,6 +1,6 @@
 //! Makes steps of a run again, with the pipeline of its kind.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
 
@@ -19,6 +19,7 @@ use burnish_config::PpoConfig;
 use burnish_distributed::Ranks;
 use burnish_run::Output;
 use burnish_util::interrupt::Interrupt;
+use burnish_util::time::human;
 
 /// Steps to make again.
 pub(super) struct Again<'a> {
@@ -135,4 +136,9 @@ pub(super) fn place(from: &Beginning) -> String {
         Some(checkpoint) => checkpoint.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         None => "the start of the run".to_owned(),
     }
+}
+
+/// Returns seconds in a readable unit.
+pub(super) fn duration(seconds: f64) -> String {
+    if seconds < 10.0 { format!("{seconds:.1} s") } else { human(Duration::try_from_secs_f64(seconds).unwrap_or_default()) }
 }

@@ -10,9 +10,9 @@ use super::super::error::CliError;
 use super::super::json::{JsonArg, print_rows};
 use super::super::print::print;
 use super::again::Again;
-use super::command::{LIMIT, Replay, make};
+use super::outcome::{LIMIT, Replay, make};
 use super::proof::compare;
-use super::recorded::{RecordedSteps, Row};
+use super::recorded::{MetricRow, RecordedSteps};
 use super::text;
 use burnish_run::Output;
 use burnish_util::json_number;
@@ -60,12 +60,12 @@ impl Condition {
         Ok(Self { holds, number })
     }
 
-    fn is_bad(&self, row: &Row, metric: &str) -> Option<bool> {
+    fn is_bad(&self, row: &MetricRow, metric: &str) -> Option<bool> {
         Some((self.holds)(value(row, metric)?, self.number))
     }
 }
 
-fn value(row: &Row, metric: &str) -> Option<f64> {
+fn value(row: &MetricRow, metric: &str) -> Option<f64> {
     let text = &row.iter().find(|(name, _)| name == metric)?.1;
     json_number::from_value(&serde_json::from_str(text).ok()?)
 }
@@ -149,7 +149,7 @@ impl Replay {
         self.shown.retain(|one| one.step + 1 == step || one.step == step);
         for one in &mut self.shown {
             let names: Vec<&String> = one.record.iter().map(|(name, _)| name).collect();
-            let both: Row = one.replay.iter().filter(|(name, _)| names.contains(&name)).cloned().collect();
+            let both: MetricRow = one.replay.iter().filter(|(name, _)| names.contains(&name)).cloned().collect();
             one.comparison = compare(&one.record, &both, true);
         }
         self

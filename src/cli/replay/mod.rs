@@ -4,6 +4,7 @@ mod again;
 mod bisect;
 mod command;
 mod obstacles;
+mod outcome;
 mod proof;
 mod recorded;
 mod settings;

@@ -1,6 +1,6 @@
 //! The comparison of a replayed row with the recorded one, metric by metric.
 
-use super::recorded::Row;
+use super::recorded::MetricRow;
 
 /// Metrics that differ between two equal runs: a beginning of their names, and the reason.
 pub(super) const MEASURED: &[(&str, &str)] = &[
@@ -38,8 +38,8 @@ pub(super) fn is_measured(name: &str) -> bool {
 }
 
 /// Compares two rows, byte for byte. `part`: true if the replay may lack metrics, because it did not validate.
-pub(super) fn compare(record: &Row, replay: &Row, part: bool) -> Comparison {
-    let value = |row: &Row, name: &str| row.iter().find(|(known, _)| known == name).map(|(_, text)| text.clone());
+pub(super) fn compare(record: &MetricRow, replay: &MetricRow, part: bool) -> Comparison {
+    let value = |row: &MetricRow, name: &str| row.iter().find(|(known, _)| known == name).map(|(_, text)| text.clone());
     let further = replay.iter().filter(|(name, _)| value(record, name).is_none());
     let mut comparison = Comparison::default();
     for (name, _) in record.iter().chain(further) {
@@ -60,8 +60,9 @@ mod tests {
 
     #[test]
     fn every_bit_counts_but_those_of_clocks() {
-        let row =
-            |of: &[(&str, &str)]| -> Row { of.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect() };
+        let row = |of: &[(&str, &str)]| -> MetricRow {
+            of.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+        };
         let record = row(&[("a", "1.0"), ("timing_s/step", "2.0"), ("eps", "3.0"), ("epsilon", "4.0"), ("val/x", "5.0")]);
         let same = row(&[("a", "1.0"), ("timing_s/step", "9.0"), ("epsilon", "4.0")]);
         let found = compare(&record, &same, true);

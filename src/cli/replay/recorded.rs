@@ -15,7 +15,7 @@ use burnish_util::foreign;
 use burnish_util::json_number;
 
 /// A row of metrics: each name with the text of its value in the file, in the order of the file.
-pub(super) type Row = Vec<(String, String)>;
+pub(super) type MetricRow = Vec<(String, String)>;
 
 /// Largest number of bytes of a metrics file.
 const LARGEST: u64 = 1 << 32;
@@ -25,7 +25,7 @@ pub(super) struct RecordedSteps {
     /// Folder of the run, absolute.
     pub dir: PathBuf,
     pub info: RunInfo,
-    pub rows: BTreeMap<u64, Row>,
+    pub rows: BTreeMap<u64, MetricRow>,
     checkpoints: Vec<CheckpointEntry>,
 }
 
@@ -58,7 +58,7 @@ impl RecordedSteps {
     ///
     /// # Errors
     /// If the record does not have it, with the steps that it has.
-    pub(super) fn row(&self, step: u64) -> Result<&Row> {
+    pub(super) fn row(&self, step: u64) -> Result<&MetricRow> {
         let known = || {
             let steps: Vec<u64> = self.rows.keys().copied().filter(|step| *step > 0).collect();
             let [first, last] = [steps.first(), steps.last()].map(|step| step.copied().unwrap_or(0));
@@ -113,7 +113,7 @@ impl RecordedSteps {
     /// Returns the seconds that steps took, by their recorded times.
     pub(super) fn seconds(&self, steps: std::ops::RangeInclusive<u64>) -> f64 {
         let time =
-            |row: &Row| row.iter().find(|(name, _)| name == "timing_s/step").and_then(|(_, text)| text.parse::<f64>().ok());
+            |row: &MetricRow| row.iter().find(|(name, _)| name == "timing_s/step").and_then(|(_, text)| text.parse::<f64>().ok());
         let known: Vec<f64> = self.rows.values().filter_map(time).collect();
         let mean = known.iter().sum::<f64>() / known.len().max(1) as f64;
         steps.map(|step| self.rows.get(&step).and_then(time).unwrap_or(mean)).sum()
@@ -121,7 +121,7 @@ impl RecordedSteps {
 }
 
 /// Reads the rows of a metrics file. The last row of a step counts; a line that is torn is left out.
-fn rows(path: &Path) -> Result<BTreeMap<u64, Row>> {
+fn rows(path: &Path) -> Result<BTreeMap<u64, MetricRow>> {
     let text = foreign::read_text(path, LARGEST)?;
     let row = |line: &str| {
         let row: Value = serde_json::from_str(line).ok()?;
@@ -132,6 +132,6 @@ fn rows(path: &Path) -> Result<BTreeMap<u64, Row>> {
 }
 
 /// Returns a row as the metrics file would have it.
-pub(super) fn as_recorded(metrics: &Metrics) -> Row {
+pub(super) fn as_recorded(metrics: &Metrics) -> MetricRow {
     metrics.iter().map(|(name, value)| (name.to_owned(), json_number::to_value(value).to_string())).collect()
 }

@@ -1,20 +1,18 @@
 //! A replay as text for the terminal.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
 
-use super::again::place;
-use super::command::{Replay, Replayed};
+use super::again::{duration, place};
+use super::outcome::{Replay, Replayed};
 use super::recorded::RecordedSteps;
 use crate::job::probe::{ProbedSample, ProbedStep, ProbedText, TokenColumns};
 use burnish_util::excerpt::beginning_of;
 use burnish_util::number::short;
 use burnish_util::printable::printable;
 use burnish_util::terminal;
-use burnish_util::time::human;
 
 /// Samples, layers and metrics that a table has at most.
 const MOST: usize = 12;
@@ -51,11 +49,6 @@ pub(super) fn step(replay: &Replay, step: &Replayed) -> String {
     let inside = step.inside.as_ref().map(summary).unwrap_or_default();
     let verdict = if replay.changes.is_empty() { proof(step) } else { String::new() };
     format!("{verdict}{inside}")
-}
-
-/// Returns seconds in a readable unit.
-pub(super) fn duration(seconds: f64) -> String {
-    if seconds < 10.0 { format!("{seconds:.1} s") } else { human(Duration::try_from_secs_f64(seconds).unwrap_or_default()) }
 }
 
 /// Says whether the rows are those of the record.
