@@ -172,7 +172,7 @@ fn search(recorded: &RecordedSteps, args: &BisectArgs, condition: &Condition) ->
         return Ok(None);
     }
     let names: Vec<&str> = recorded.rows.values().flatten().map(|(name, _)| name.as_str()).collect();
-    Err(anyhow!("--metric {}: no row has it; {}", args.metric, did_you_mean(&args.metric, names.into_iter())))
+    Err(anyhow!("--metric {}: no row has it.{}", args.metric, did_you_mean(&args.metric, names.into_iter())))
 }
 
 fn shown(args: &BisectArgs, found: &FoundStep, replay: &Replay) -> String {
