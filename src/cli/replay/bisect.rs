@@ -118,7 +118,7 @@ pub(crate) fn run(args: &BisectArgs, output: &Output) -> Result<(), CliError> {
         found.replayed = bad - first;
         if let Some(step) = earliest {
             (found.bad, found.value) = (step.step, value(&step.replay, &args.metric).unwrap_or(f64::NAN));
-            found.good = step.step.checked_sub(1);
+            found.good = if step.step > first { Some(step.step - 1) } else { good };
         }
         replay = Some(made);
     }
