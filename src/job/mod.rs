@@ -27,6 +27,7 @@ pub mod openai;
 pub mod optim_choices;
 mod pipeline;
 pub mod probe;
+pub(crate) mod plan_facts;
 pub mod problems;
 pub mod rank_device;
 pub mod replay;

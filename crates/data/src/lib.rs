@@ -18,7 +18,7 @@ pub mod select;
 mod template;
 mod tokens;
 
-pub use examples::{Document, SftExample};
+pub use examples::{CHANGED_ROWS, Document, SftExample};
 pub use files::agent_rows::{AGENT_NAME, AgentRows, selected};
 pub use files::alpaca::columns as columns_of_question;
 pub use files::conversations::{MESSAGES, WrittenConversation};

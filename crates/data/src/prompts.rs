@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Map, Value, json};
 
+use crate::examples::CHANGED_ROWS;
 use crate::files::agent_rows::{AGENT_NAME, AgentRows};
 use crate::files::alpaca;
 use crate::files::ground_truth::GroundTruthKey;
@@ -178,6 +179,7 @@ pub fn load_prompts(files: &[PathBuf], tokenizer: &Tokenizer, options: &PromptOp
         prompts.retain(|prompt| prompt.ids.len() <= max);
         if let Some(first) = first {
             let dropped = read - prompts.len();
+            tell(LEFT_OUT, dropped, total, &first, true);
             tracing::info!("skipped {dropped} of {total} prompts: they are longer than {max} tokens; the first: {first}");
         }
     }
@@ -200,12 +202,22 @@ pub fn load_prompts(files: &[PathBuf], tokenizer: &Tokenizer, options: &PromptOp
         prompt.text = tokenizer.decode(&prompt.ids, false)?;
     }
     if let Some(first) = first {
+        tell(SHORTENED, overlong, total, &first, false);
         tracing::warn!(
             "{overlong} of {total} prompts have more than {max} tokens (data.max_prompt_length) and are cut by data.truncation; \
              the first: {first}"
         );
     }
     Ok(prompts)
+}
+
+/// Reasons of changed rows.
+const LEFT_OUT: &str = "are left out: their prompt has more than data.max_prompt_length tokens";
+const SHORTENED: &str = "are cut at data.max_prompt_length";
+
+/// Tells listeners about rows that are changed.
+fn tell(reason: &str, count: usize, all: usize, first: &str, left_out: bool) {
+    tracing::debug!(target: CHANGED_ROWS, reason, count, all, first, left_out);
 }
 
 /// Warns if plain text prompts (`plain`, as ids) have unexpected special tokens at their ends: the tokenizer adds them around

@@ -16,6 +16,9 @@ mod read;
 
 pub use check::{Check, CheckPhase, Diagnosis, diagnose};
 pub use checks::CHECKS;
-pub use evidence::{Evidence, Facts, KnownPrompt, MetricRow, RunLibrary};
+pub use evidence::{
+    AnswerLengths, BeginTokens, ChangedRows, EndTokens, Evidence, Facts, KnownPrompt, MetricRow, PlanFacts, RatePlan, RunLibrary,
+    SampledGroups, SharedRows, ShownRow, TagInPrompts,
+};
 pub use finding::{Finding, Verdict};
 pub use read::read;

@@ -9,6 +9,7 @@ use super::super::error::CliError;
 use super::super::json::{JsonArg, print_rows};
 use super::super::print::print;
 use super::{before, show};
+use burnish_config::kinds::KINDS;
 use burnish_doctor::{Verdict, diagnose, read};
 
 #[derive(Args)]
@@ -18,6 +19,9 @@ pub(crate) struct DoctorArgs {
     source: Option<String>,
     #[command(flatten)]
     config: ConfigArgs,
+    /// Sample responses to the first N prompts of a configuration; 0 = none [default: 16, if that takes about a second]
+    #[arg(long, value_name = "N")]
+    sample: Option<usize>,
     #[command(flatten)]
     json: JsonArg,
 }
@@ -29,7 +33,7 @@ pub(crate) struct DoctorArgs {
 pub(crate) fn run(args: &DoctorArgs) -> Result<(), CliError> {
     let evidence = match args.source.as_deref().filter(|source| is_record(args, source)) {
         Some(source) => read(Path::new(source)).map_err(CliError::setup)?,
-        None => before::evidence(&configuration(args)?)?,
+        None => before::evidence(&configuration(args)?, args.sample)?,
     };
     let findings = diagnose(&evidence);
     match args.json.json {
@@ -58,6 +62,8 @@ fn has_config(args: &DoctorArgs) -> bool {
 fn configuration(args: &DoctorArgs) -> Result<ConfigArgs, CliError> {
     let mut config = args.config.clone();
     match &args.source {
+        // The name of a stage, as in its own command.
+        Some(word) if has_config(args) && KINDS.iter().any(|known| known.name == word) => {}
         Some(word) if has_config(args) => config.overrides.insert(0, word.clone()),
         Some(name) => config.config = Some(name.clone()),
         None if has_config(args) => {}

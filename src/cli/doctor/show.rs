@@ -20,6 +20,7 @@ pub(super) fn row(one: &Diagnosis) -> Value {
 /// Returns the text: what was read, a paragraph for each failure and warning, and a line for the rest.
 pub(super) fn text(evidence: &Evidence, findings: &[Diagnosis]) -> String {
     let mut text: String = evidence.sources.iter().map(|source| format!("{source}\n")).collect();
+    text.extend(evidence.facts.plan.shown.iter().map(|row| format!("{}\n", row.text())));
     for verdict in [Verdict::Fail, Verdict::Warn] {
         for one in of(findings, verdict) {
             let remedy = one.finding.remedy.as_deref().unwrap_or_default();

@@ -3,12 +3,16 @@
 
 mod announce;
 mod dry_run;
+mod facts;
+mod facts_of_rows;
 pub mod inputs;
 mod memory_plan;
 mod run_settings;
+mod samples;
 mod start;
 mod unused_options;
 
 pub use announce::announce;
 pub use dry_run::dry_run;
+pub use facts::facts;
 pub use start::start;

@@ -227,7 +227,8 @@ fn load_critic(config: &PpoConfig, inputs: &TrainerInputs, device: &burn::tensor
     lora_settings::adapt(computing, &model.lora(), model.path.as_path(), seed)
 }
 
-fn load_model(config: &PpoConfig, device: &burn::tensor::Device) -> Result<CausalLm> {
+/// Loads the policy, with its adapter.
+pub(super) fn load_model(config: &PpoConfig, device: &burn::tensor::Device) -> Result<CausalLm> {
     let model = &config.actor_rollout_ref.model;
     let init = model_init(model.init, config.trainer.seed);
     let loaded =

@@ -29,5 +29,5 @@ pub use place::RowPlace;
 pub use row_variables::ChatColumns;
 pub use sft::{AssistantMask, LossMask, Packing, SftColumns, SftOptions, load_sft, pack, read_sft};
 pub use steps::{LabelledSteps, StepLabel, StepMark, StepOptions, StepRows, load_steps, read_steps};
-pub use tally::{ReadRows, Tally};
+pub use tally::{CHANGED_ROWS, ReadRows, Tally};
 pub use unpaired::{Unpaired, UnpairedColumns, UnpairedOptions, load_unpaired, read_unpaired};

@@ -7,6 +7,9 @@ use anyhow::{Result, bail};
 use super::place::RowPlace;
 use crate::files::row_selection::Malformed;
 
+/// Target of the events about rows that are shortened or left out, for listeners.
+pub const CHANGED_ROWS: &str = "burnish::changed_rows";
+
 /// Number of rows that a message names.
 const NAMED: usize = 3;
 
@@ -102,7 +105,19 @@ impl Tally {
         (!reasons.is_empty()).then(|| reasons.join(", "))
     }
 
+    /// Tells listeners about rows that are left out, and about notes.
+    fn tell(&self) {
+        let outcomes = [(&self.left_out, true), (&self.noted, false)];
+        for (counts, left_out) in outcomes {
+            for (reason, counted) in counts {
+                let first = counted.first.first().map(RowPlace::to_string).unwrap_or_default();
+                tracing::debug!(target: CHANGED_ROWS, reason, count = counted.count, all = self.rows, first, left_out);
+            }
+        }
+    }
+
     fn check(&self, noun: &str) -> Result<()> {
+        self.tell();
         for (note, counted) in &self.noted {
             tracing::warn!("of {} {noun}, {}", self.rows, counted.describe(note));
         }

@@ -1,32 +1,47 @@
 //! The checks. A new check is a file here and a line in [`CHECKS`].
 
 mod abstains;
+mod against_aim;
+mod alike_samples;
+mod begin_token;
 mod clipping;
 mod critic;
+mod end_token;
 mod engine_gap;
 mod entropy;
 mod environments;
+mod equal_pairs;
 mod first_step;
 mod kl;
+mod learning_rate;
 mod length;
+mod lengths;
 mod missing_tag;
 mod no_signal;
 mod no_trained_token;
 mod not_finite;
 mod nothing_moves;
+mod prefilled_tag;
+mod rendered_rows;
 mod same_pairs;
+mod sampled_signal;
 mod score_accuracy;
 mod score_falls;
 mod seen_validation;
+mod shared_rows;
 mod speed;
+mod start_warnings;
 mod step_size;
 mod text_prompt;
 mod truncated;
+mod untrained_rows;
 
 use super::check::{Check, CheckPhase};
 
 /// Phases of a check that reads settings or facts about rows: they are known before a run, and some after it.
 const ALWAYS: &[CheckPhase] = &[CheckPhase::Before, CheckPhase::After];
+/// Phases of a check that reads what is only known before a run.
+const BEFORE: &[CheckPhase] = &[CheckPhase::Before];
 /// Phases of a check that reads metrics.
 const AFTER: &[CheckPhase] = &[CheckPhase::After];
 
@@ -54,4 +69,22 @@ pub const CHECKS: &[&Check] = &[
     &critic::CRITIC,
     &environments::ENVIRONMENTS,
     &speed::SPEED,
+    &prefilled_tag::PREFILLED_TAG,
+    &begin_token::BEGIN_TOKEN,
+    &end_token::END_TOKEN,
+    &lengths::LENGTHS,
+    &shared_rows::SHARED_ROWS,
+    &alike_samples::ALIKE_SAMPLES,
+    &learning_rate::LEARNING_RATE,
+    &against_aim::AGAINST_AIM,
+    &untrained_rows::UNTRAINED_ROWS,
+    &equal_pairs::EQUAL_PAIRS,
+    &sampled_signal::SAMPLED_SIGNAL,
+    &start_warnings::START_WARNINGS,
+    &rendered_rows::RENDERED_ROWS,
 ];
+
+/// Returns a share; 0 of nothing.
+fn of(count: usize, all: usize) -> f64 {
+    count as f64 / all.max(1) as f64
+}

@@ -1,5 +1,7 @@
 //! Facts that are not metrics: about the model's template and the rows. They are gathered before a run, or found among its files.
 
+use super::plan::PlanFacts;
+
 /// Facts about model and rows. An empty list or `None` means unknown.
 #[derive(Debug, Default)]
 pub struct Facts {
@@ -9,6 +11,8 @@ pub struct Facts {
     pub prompts: Vec<KnownPrompt>,
     /// Prompts of validation.
     pub val_prompts: Vec<KnownPrompt>,
+    /// Facts that only a configuration has, before its run.
+    pub plan: PlanFacts,
     /// Tag such as `<think>` with which the chat template ends a prompt.
     pub template_tag: Option<String>,
     /// Responses that the record has.

@@ -2,6 +2,7 @@
 
 mod facts;
 mod names;
+mod plan;
 mod rows;
 
 use std::collections::BTreeMap;
@@ -11,6 +12,9 @@ use serde_json::Value;
 use super::check::CheckPhase;
 pub use facts::{Facts, KnownPrompt};
 pub use names::RunLibrary;
+pub use plan::{
+    AnswerLengths, BeginTokens, ChangedRows, EndTokens, PlanFacts, RatePlan, SampledGroups, SharedRows, ShownRow, TagInPrompts,
+};
 pub use rows::MetricRow;
 pub(crate) use rows::{beginning, ending, first_streak, largest, last_streak, mean, median};
 

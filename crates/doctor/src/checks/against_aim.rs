@@ -1,0 +1,94 @@
+//! Settings that work against the aim of the run.
+
+use serde_json::Value;
+
+use super::BEFORE;
+use crate::check::Check;
+use crate::evidence::Evidence;
+use crate::finding::{Finding, Verdict};
+
+pub(super) const AGAINST_AIM: Check = Check {
+    name: "settings against the aim",
+    phases: BEFORE,
+    reads: "coefficients of the loss, weights of rewards, clip ranges, limits of the gradient",
+    number: "number of such settings",
+    threshold: "1 warns; a reward whose weights are all 0 fails",
+    meaning: "The loss rewards what the run should avoid, or an update is clipped to nothing.",
+    remedy: "Leave the setting at its default, or give it the usual sign.",
+    judge,
+};
+
+/// The wrong values of a setting.
+struct Wrong {
+    key: &'static str,
+    is_wrong: fn(f64) -> bool,
+    why: &'static str,
+    /// A setting that must be true, or above 0; otherwise the value has no effect.
+    only_if: Option<&'static str>,
+}
+
+const fn wrong(key: &'static str, is_wrong: fn(f64) -> bool, why: &'static str) -> Wrong {
+    Wrong { key, is_wrong, why, only_if: None }
+}
+
+const fn wrong_if(only_if: &'static str, key: &'static str, is_wrong: fn(f64) -> bool, why: &'static str) -> Wrong {
+    Wrong { key, is_wrong, why, only_if: Some(only_if) }
+}
+
+const NEGATIVE: fn(f64) -> bool = |value| value < 0.0;
+const FROM_REFERENCE: &str = "the loss rewards distance from the reference";
+const CLIPPED: &str = "nearly every update of a token is clipped";
+const NO_GRADIENT: &str = "every gradient is scaled down to nearly nothing";
+
+const ALL: &[Wrong] = &[
+    wrong(
+        "actor_rollout_ref.actor.entropy_coeff",
+        NEGATIVE,
+        "the loss rewards certainty, and the policy collapses to one answer",
+    ),
+    wrong("actor_rollout_ref.actor.entropy_coeff", |value| value > 0.1, "the entropy outweighs the reward"),
+    wrong_if("actor_rollout_ref.actor.use_kl_loss", "actor_rollout_ref.actor.kl_loss_coef", NEGATIVE, FROM_REFERENCE),
+    wrong_if("algorithm.use_kl_in_reward", "algorithm.kl_ctrl.kl_coef", NEGATIVE, FROM_REFERENCE),
+    wrong("actor_rollout_ref.actor.clip_ratio", |value| value < 1e-3, CLIPPED),
+    wrong("actor_rollout_ref.actor.grad_clip", |value| value > 0.0 && value < 1e-4, NO_GRADIENT),
+    wrong("critic.grad_clip", |value| value > 0.0 && value < 1e-4, NO_GRADIENT),
+    wrong("optim.clip_grad", |value| value > 0.0 && value < 1e-4, NO_GRADIENT),
+    wrong("actor_rollout_ref.rollout.temperature", |value| value > 2.0, "sampled responses are mostly noise"),
+    wrong("algorithm.beta", NEGATIVE, "the loss prefers the rejected responses"),
+    wrong_if("algorithm.beta", "algorithm.label_smoothing", |value| value > 0.5, "the loss prefers the rejected responses"),
+    wrong("algorithm.gamma", |value| value <= 0.0, "rewards do not reach earlier tokens"),
+    wrong("actor_rollout_ref.model.lora_alpha", |value| value <= 0.0, "an adapter with this factor has no effect"),
+    wrong("model.lora_alpha", |value| value <= 0.0, "an adapter with this factor has no effect"),
+];
+
+fn judge(evidence: &Evidence) -> Finding {
+    let number = |key: &str| evidence.settings.get(key).and_then(Value::as_f64);
+    let is_on = |key: &str| match evidence.settings.get(key) {
+        Some(Value::Bool(on)) => *on,
+        Some(value) => value.as_f64().is_some_and(|value| value > 0.0),
+        None => false,
+    };
+    let found = ALL.iter().filter(|one| one.only_if.is_none_or(is_on) && number(one.key).is_some_and(one.is_wrong));
+    let found: Vec<&Wrong> = found.filter(|one| !one.key.ends_with("lora_alpha") || evidence.facts.plan.has_adapter).collect();
+    let mut sentences: Vec<String> =
+        found.iter().map(|one| format!("{} is {}: {}", one.key, number(one.key).unwrap_or_default(), one.why)).collect();
+    let mut keys: Vec<&str> = found.iter().map(|one| one.key).collect();
+    let mut verdict = if found.is_empty() { Verdict::Pass } else { Verdict::Warn };
+    let weights: Vec<f64> = evidence.functions.iter().map(|(_, weight)| *weight).collect();
+    if !weights.is_empty() && weights.iter().all(|weight| *weight <= 0.0) {
+        let nothing = weights.iter().all(|weight| *weight == 0.0);
+        sentences.push(match nothing {
+            true => "all weights of the reward functions are 0: every score is 0".to_owned(),
+            false => "no reward function has a weight above 0: the run avoids what they reward".to_owned(),
+        });
+        keys.push("reward_model.reward_weights");
+        verdict = if nothing { Verdict::Fail } else { Verdict::Warn };
+    }
+    let (count, sentence) = (sentences.len() as f64, sentences.join("; "));
+    let advice = format!("Correct {}, or leave it out.", keys.join(", "));
+    match verdict {
+        Verdict::Fail => Finding::fail(count, sentence).advise(advice),
+        Verdict::Warn => Finding::warn(count, sentence).advise(advice),
+        _ => Finding::pass(0.0, "no coefficient, weight or limit works against the run"),
+    }
+}

@@ -1,0 +1,22 @@
+//! Pairs whose two answers are the same.
+
+use super::BEFORE;
+use super::untrained_rows::judge_rows;
+use crate::check::Check;
+use crate::evidence::Evidence;
+use crate::finding::Finding;
+
+pub(super) const EQUAL_PAIRS: Check = Check {
+    name: "pairs that do not differ",
+    phases: BEFORE,
+    reads: "chosen and rejected answers in tokens, after cuts at `data.max_length`",
+    number: "share of pairs with two equal answers",
+    threshold: "above 0 warns, from 0.2 fails",
+    meaning: "No answer of such a pair is better, so it teaches nothing and is left out.",
+    remedy: "Check data.chosen_key and data.rejected_key, and that data.max_length leaves the difference.",
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Finding {
+    judge_rows(evidence, &["two equal answers", "answers that are equal after"])
+}

@@ -1,0 +1,36 @@
+//! The first rows as the model reads them, with marks around the trained tokens.
+
+use super::BEFORE;
+use crate::check::Check;
+use crate::evidence::{Evidence, ShownRow};
+use crate::finding::Finding;
+
+pub(super) const RENDERED_ROWS: Check = Check {
+    name: "rendered rows",
+    phases: BEFORE,
+    reads: "the first rows, as the model reads them",
+    number: "tokens of the first row",
+    threshold: "none: the rows are shown to be read; ⟦…⟧ marks trained tokens",
+    meaning: "The template, special tokens and trained parts are as shown.",
+    remedy: "Read them.",
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Finding {
+    let shown = &evidence.facts.plan.shown;
+    let Some(first) = shown.first() else { return Finding::not_applicable("no rows are known") };
+    Finding::pass(first.tokens as f64, shown.iter().map(ShownRow::text).collect::<Vec<_>>().join("\n"))
+}
+
+impl ShownRow {
+    /// Returns the row on one line: its place, its size, and its text with ⟦…⟧ around trained tokens.
+    pub fn text(&self) -> String {
+        let marked = |(text, trained): &(String, bool)| {
+            let text = text.replace('\n', "\\n");
+            if *trained { format!("⟦{text}⟧") } else { text }
+        };
+        let text: String = self.parts.iter().map(marked).collect();
+        let trained = if self.trained > 0 { format!(", {} trained", self.trained) } else { String::new() };
+        format!("{} ({} tokens{trained}): {text}", self.title, self.tokens)
+    }
+}

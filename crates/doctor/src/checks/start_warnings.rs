@@ -1,0 +1,26 @@
+//! The warnings that a run prints when it starts: settings without effect and others.
+
+use super::BEFORE;
+use crate::check::Check;
+use crate::evidence::Evidence;
+use crate::finding::Finding;
+
+pub(super) const START_WARNINGS: Check = Check {
+    name: "warnings of the start",
+    phases: BEFORE,
+    reads: "settings that have no effect with the others, and all other warnings of a start",
+    number: "number of warnings",
+    threshold: "1 warns",
+    meaning: "The run does something else than its settings seem to say.",
+    remedy: "Take settings without effect out of the recipe, or change what each line names.",
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Finding {
+    let warnings = &evidence.facts.plan.warnings;
+    match warnings.len() {
+        0 => Finding::pass(0.0, "the start of the run warns of nothing"),
+        1 => Finding::warn(1.0, warnings[0].clone()),
+        count => Finding::warn(count as f64, format!("{count}: {}", warnings.join("; "))),
+    }
+}
