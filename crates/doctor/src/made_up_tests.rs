@@ -31,7 +31,6 @@ type Case = (&'static str, &'static str, u64, &'static [Curve], Verdict);
 const CASES: &[Case] = &[
     ("a solved task", "no signal", 30, &[("reward/zero_std_ratio", |s| (s / 10.0).min(1.0)), ("critic/score/mean", |s| (s / 10.0).min(1.0))], Warn),
     ("constant from the start", "no signal", 30, &[("reward/zero_std_ratio", |_| 1.0), ("critic/score/mean", |_| 1.0)], Fail),
-    ("solved by validation", "no signal", 9, &[("reward/zero_std_ratio", |_| 1.0), ("critic/score/mean", |_| 1.0), ("val-core/x/acc/mean@1", |_| 1.0)], Warn),
     ("collapsed", "no signal", 30, &[("reward/zero_std_ratio", |s| (s / 10.0).min(1.0)), ("critic/score/mean", |s| 1.0 - (s / 10.0).min(1.0))], Fail),
     ("half of a reward solved", "no signal", 30, &[("reward/zero_std_ratio", |s| (s / 10.0).min(1.0)), ("critic/score/mean", |s| (s / 20.0).min(0.5))], Warn),
     ("recovered", "no signal", 30, &[("reward/zero_std_ratio", |s| if s < 5.0 { 1.0 } else { 0.5 }), ("critic/score/mean", |_| 0.4)], Warn),

@@ -14,7 +14,7 @@ pub(super) const ABSTAINS: Check = Check {
     phases: AFTER,
     reads: "`reward/NAME/mean` and `std`, `reward/abstained_ratio`, and the list of reward functions",
     number: "share of steps or responses without a score of that function",
-    threshold: "from 0.5 warns; 1 fails, if the function has a weight; equal scores in all steps warn",
+    threshold: "from 0.5 warns; 1 fails, if the function has a weight; equal scores in half of the steps warn",
     meaning: "The function gives None, or the same score to every response, so the run learns from the others alone.",
     remedy: "Mend the function, or take it out of {functions}.",
     judge,
@@ -66,8 +66,11 @@ fn of_function(evidence: &Evidence, name: &str) -> Finding {
         return Finding::warn(missing, gave_none(missing));
     }
     let spread = evidence.series(&format!("reward/{name}/std"));
-    if spread.len() >= 3 && spread.iter().all(|(_, std)| *std == 0.0) && evidence.functions.len() != 1 {
-        return Finding::warn(0.0, format!("{name} gave the same score to all responses it judged, in each of {steps} steps"));
+    let equal = spread.iter().filter(|(_, std)| *std == 0.0).count();
+    if spread.len() >= 3 && 2 * equal >= spread.len() {
+        let share = equal as f64 / spread.len() as f64;
+        let sentence = format!("{name} gave the same score to all responses it judged, in {equal} of {steps} steps");
+        return Finding::warn(share, sentence);
     }
     Finding::pass(missing, format!("{name} gives scores"))
 }

@@ -42,7 +42,7 @@ fn judge(evidence: &Evidence) -> Finding {
     let score = mean(ending(&scores, STEPS));
     let what = format!("since step {since} all responses to a prompt have the same score");
     let risen = best_since_start(&scores, since).is_some_and(|before| score > before.0 && score >= 0.98 * before.1);
-    if risen || is_solved(evidence) {
+    if risen {
         let sentence = format!("{what}, and the mean score {} is the best of the run: nothing is left to learn", short(score));
         return Finding::warn(share, sentence).advise("If the task is solved, take harder prompts; if not, look at the reward.");
     }
@@ -58,11 +58,6 @@ fn judge(evidence: &Evidence) -> Finding {
 fn best_since_start(scores: &[(u64, f64)], since: u64) -> Option<(f64, f64)> {
     let before: Vec<(u64, f64)> = scores.iter().copied().filter(|(step, _)| *step < since).collect();
     Some((mean(beginning(&before, 2)), largest(&before)?.1)).filter(|_| before.len() > 1)
-}
-
-/// Returns true if validation says that nearly all answers are right.
-fn is_solved(evidence: &Evidence) -> bool {
-    evidence.accuracy().is_some_and(|(name, series)| name.starts_with("val-") && mean(ending(&series, 1)) >= 0.98)
 }
 
 /// Returns 1 for each step whose advantages are all equal, and 0 for the others.

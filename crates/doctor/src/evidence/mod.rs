@@ -5,7 +5,7 @@ mod names;
 mod plan;
 mod rows;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -54,17 +54,24 @@ impl Evidence {
         self.settings.get(names::key(self.library, name))
     }
 
-    /// Returns the validation accuracy: the first metric of that kind with at least two values.
+    /// Returns an accuracy that the score does not decide: of a named function or of validation, with at least two values. A
+    /// custom function's accuracy is its score, also in validation.
     pub(crate) fn accuracy(&self) -> Option<(String, Vec<(u64, f64)>)> {
-        let names: std::collections::BTreeSet<&str> =
-            self.rows.iter().flat_map(|row| row.values.keys()).map(String::as_str).collect();
-        let of_validation = names.iter().filter(|name| name.starts_with("val-core/") && name.contains("/acc/"));
-        let of_training = names.iter().filter(|name| {
+        let scores = self.series("critic/score/mean");
+        let names: BTreeSet<&str> = self.rows.iter().flat_map(|row| row.values.keys()).map(String::as_str).collect();
+        let is_accuracy = |name: &str| {
             let function = name.strip_prefix("reward/").and_then(|name| name.strip_suffix("/mean")).unwrap_or_default();
             ["acc", "correct"].iter().any(|word| function.to_lowercase().contains(word))
-        });
-        let known = of_training.chain(of_validation).map(|name| ((*name).to_owned(), self.series(name)));
-        known.into_iter().find(|(_, series)| series.len() > 1)
+        };
+        let of_training: Vec<_> =
+            names.iter().filter(|name| is_accuracy(name)).map(|name| ((*name).to_owned(), self.series(name))).collect();
+        if of_training.iter().any(|(_, series)| *series == scores) {
+            return None;
+        }
+        let of_validation = names.iter().filter(|name| name.starts_with("val-core/") && name.contains("/acc/"));
+        let of_validation = of_validation.map(|name| ((*name).to_owned(), self.series(name)));
+        let is_share = |series: &[(u64, f64)]| series.len() > 1 && series.iter().all(|(_, value)| (0.0..=1.0).contains(value));
+        of_training.into_iter().chain(of_validation).find(|(_, series)| is_share(series))
     }
 
     /// Returns the number of a setting.
