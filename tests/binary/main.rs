@@ -21,6 +21,7 @@ mod data_by_name;
 mod devices;
 mod distill;
 mod distillation;
+mod doctor_before;
 mod dynamic_sampling;
 #[cfg(target_arch = "x86_64")]
 mod emulated;

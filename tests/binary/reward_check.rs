@@ -63,9 +63,9 @@ fn golden_functions_get_their_findings() {
         let problems = cases.par_iter().map(|case| {
             let of = |key: &str| folder.join(case[key].as_str().unwrap());
             let code = std::fs::read_to_string(of("file")).unwrap();
-            let functions = code.lines().filter_map(|line| line.strip_prefix("def ")?.split('(').next());
+            let mut functions = code.lines().filter_map(|line| line.strip_prefix("def ")?.split('(').next());
             // The function that is called is the last of its file.
-            let function = format!("{}:{}", of("file").display(), functions.last().unwrap());
+            let function = format!("{}:{}", of("file").display(), functions.next_back().unwrap());
             let expected: Vec<&str> = case["expected_findings"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
             problem(&function, &expected, &findings(&function, &of("rows"), &[]))
         });

@@ -24,7 +24,7 @@ fn a_conversation_of_thousands_of_turns_is_refused_or_cut_at_once() {
         (Overlong::Left, Ok(())),
         (Overlong::Right, Ok(())),
     ] {
-        match (load_sft(&[file.clone()], &tokenizer, &conversations(overlong, 64)), outcome) {
+        match (load_sft(std::slice::from_ref(&file), &tokenizer, &conversations(overlong, 64)), outcome) {
             (Err(error), Err(part)) => assert!(format!("{error:#}").contains(part), "{error:#}"),
             (Ok(rows), Ok(())) => {
                 let learnt = rows[0].weights.iter().filter(|weight| **weight == 1.0).count();
