@@ -6,19 +6,23 @@
 
 mod check;
 mod checks;
+mod diagnose;
 mod evidence;
 mod finding;
 #[cfg(test)]
 mod golden_tests;
 #[cfg(test)]
 mod made_up_tests;
+mod phase;
 mod read;
 
-pub use check::{Check, CheckPhase, Diagnosis, diagnose};
+pub use check::Check;
 pub use checks::CHECKS;
+pub use diagnose::{Diagnosis, diagnose};
 pub use evidence::{
     AnswerLengths, BeginTokens, ChangedRows, EndTokens, Evidence, Facts, KnownPrompt, MetricRow, PlanFacts, RatePlan, RunLibrary,
     SampledGroups, SharedRows, ShownRow, TagInPrompts,
 };
 pub use finding::{Finding, Verdict};
+pub use phase::CheckPhase;
 pub use read::read;

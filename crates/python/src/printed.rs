@@ -85,7 +85,7 @@ impl Printed {
     }
 
     /// Returns the number of lines since the last call.
-    pub fn take_lines(&mut self) -> usize {
+    pub(crate) fn take_lines(&mut self) -> usize {
         std::mem::take(&mut self.lines)
     }
 

@@ -36,11 +36,11 @@ pub(super) struct Study<'a> {
     pub(super) rights: Vec<Option<Right>>,
     /// Rows for most probes: all but slow ones.
     pub(super) quick: Vec<usize>,
-    passes: OnceCell<Passes>,
+    passes: OnceCell<ScorePasses>,
 }
 
 /// The answers to the samples of quick rows, asked as in training: in new processes, and again.
-pub(super) struct Passes {
+pub(super) struct ScorePasses {
     pub(super) attempts: Vec<Attempt>,
     pub(super) first: Vec<Answer>,
     /// In the same process again.
@@ -49,7 +49,7 @@ pub(super) struct Passes {
     pub(super) elsewhere: Vec<Answer>,
 }
 
-impl Passes {
+impl ScorePasses {
     /// Returns the first sample for which two passes disagree.
     pub(super) fn difference(&self, a: &[Answer], b: &[Answer]) -> Option<usize> {
         (0..a.len().min(b.len())).find(|i| !a[*i].outcome.agrees(&b[*i].outcome))
@@ -116,7 +116,7 @@ impl<'a> Study<'a> {
     ///
     /// # Errors
     /// If the time is over.
-    pub(super) fn passes(&self) -> Result<&Passes, OutOfTime> {
+    pub(super) fn passes(&self) -> Result<&ScorePasses, OutOfTime> {
         if let Some(passes) = self.passes.get() {
             return Ok(passes);
         }
@@ -126,7 +126,7 @@ impl<'a> Study<'a> {
         self.bench.renew(1)?;
         let elsewhere = self.bench.together(&attempts)?;
         self.bench.renew(0)?;
-        Ok(self.passes.get_or_init(|| Passes { attempts, first, again, elsewhere }))
+        Ok(self.passes.get_or_init(|| ScorePasses { attempts, first, again, elsewhere }))
     }
 
     /// Returns true if the same response gets the same score whenever it is scored.

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use burnish_util::number::short;
 
-use super::AFTER;
 use crate::check::Check;
 use crate::evidence::Evidence;
 use crate::finding::Finding;
+use crate::phase::AFTER;
 
 pub(super) const ABSTAINS: Check = Check {
     name: "function without opinion",

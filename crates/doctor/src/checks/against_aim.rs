@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::BEFORE;
 use crate::check::Check;
 use crate::evidence::Evidence;
 use crate::finding::{Finding, Verdict};
+use crate::phase::BEFORE;
 
 pub(super) const AGAINST_AIM: Check = Check {
     name: "settings against the aim",

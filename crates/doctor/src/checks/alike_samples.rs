@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::BEFORE;
 use crate::check::Check;
 use crate::evidence::Evidence;
 use crate::finding::Finding;
+use crate::phase::BEFORE;
 
 pub(super) const ALIKE_SAMPLES: Check = Check {
     name: "responses to compare",

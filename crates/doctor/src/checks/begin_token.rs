@@ -1,9 +1,10 @@
 //! The token that begins a text: twice, or missing.
 
-use super::{BEFORE, of};
+use super::share::share_of;
 use crate::check::Check;
 use crate::evidence::Evidence;
 use crate::finding::Finding;
+use crate::phase::BEFORE;
 
 pub(super) const BEGIN_TOKEN: Check = Check {
     name: "begin token",
@@ -26,12 +27,12 @@ fn judge(evidence: &Evidence) -> Finding {
         (0, 0) => Finding::pass(0.0, format!("every row begins with one {token}")),
         (0, missing) => {
             let sentence = format!("{missing} of {all} rows begin without {token}, which the tokenizer writes before a text");
-            Finding::warn(of(missing, all), sentence).advise(format!("Let the chat template begin with {token}."))
+            Finding::warn(share_of(missing, all), sentence).advise(format!("Let the chat template begin with {token}."))
         }
         (doubled, _) => {
             let sentence =
                 format!("{doubled} of {all} rows begin with two {token}: one of the template or row, one of the tokenizer");
-            Finding::warn(of(doubled, all), sentence)
+            Finding::warn(share_of(doubled, all), sentence)
         }
     }
 }

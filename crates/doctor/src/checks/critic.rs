@@ -2,10 +2,10 @@
 
 use burnish_util::number::short;
 
-use super::AFTER;
 use crate::check::Check;
 use crate::evidence::{Evidence, ending, largest, mean};
 use crate::finding::Finding;
+use crate::phase::AFTER;
 
 pub(super) const CRITIC: Check = Check {
     name: "critic",

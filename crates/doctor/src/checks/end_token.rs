@@ -1,9 +1,10 @@
 //! The tokens that end a response.
 
-use super::{BEFORE, of};
+use super::share::share_of;
 use crate::check::Check;
 use crate::evidence::{EndTokens, Evidence};
 use crate::finding::Finding;
+use crate::phase::BEFORE;
 
 pub(super) const END_TOKEN: Check = Check {
     name: "end token",
@@ -60,7 +61,7 @@ fn of_generation(ends: &EndTokens) -> Finding {
 
 fn of_answers(ends: &EndTokens) -> Finding {
     let (unended, all) = ends.unended;
-    let share = of(unended, all);
+    let share = share_of(unended, all);
     if share >= 0.5 {
         let sentence = format!("{unended} of {all} answers have no trained end token: the model does not learn to stop");
         return Finding::warn(share, sentence)

@@ -2,10 +2,10 @@
 
 use burnish_util::number::short;
 
-use super::AFTER;
 use crate::check::Check;
 use crate::evidence::{Evidence, beginning, ending, largest, mean};
 use crate::finding::Finding;
+use crate::phase::AFTER;
 
 pub(super) const ENTROPY: Check = Check {
     name: "entropy",

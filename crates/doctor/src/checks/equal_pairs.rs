@@ -1,10 +1,10 @@
 //! Pairs whose two answers are the same.
 
-use super::BEFORE;
 use super::untrained_rows::judge_rows;
 use crate::check::Check;
 use crate::evidence::Evidence;
 use crate::finding::Finding;
+use crate::phase::BEFORE;
 
 pub(super) const EQUAL_PAIRS: Check = Check {
     name: "pairs that do not differ",

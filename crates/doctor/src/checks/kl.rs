@@ -2,10 +2,10 @@
 
 use burnish_util::number::short;
 
-use super::AFTER;
 use crate::check::Check;
 use crate::evidence::{Evidence, largest};
 use crate::finding::Finding;
+use crate::phase::AFTER;
 
 pub(super) const KL: Check = Check {
     name: "KL",

@@ -1,9 +1,9 @@
 //! The learning rate, compared with the known range for models of this size.
 
-use super::BEFORE;
 use crate::check::Check;
 use crate::evidence::{Evidence, RatePlan, RunLibrary};
 use crate::finding::Finding;
+use crate::phase::BEFORE;
 
 pub(super) const LEARNING_RATE: Check = Check {
     name: "learning rate",

@@ -1,9 +1,10 @@
 //! Rows and answers that do not fit the limits of length.
 
-use super::{BEFORE, of};
+use super::share::share_of;
 use crate::check::Check;
 use crate::evidence::{AnswerLengths, ChangedRows, Evidence};
 use crate::finding::Finding;
+use crate::phase::BEFORE;
 
 pub(super) const LENGTHS: Check = Check {
     name: "length limits",
@@ -40,7 +41,7 @@ fn is_about_length(rows: &ChangedRows) -> bool {
 }
 
 fn of_rows(rows: &ChangedRows) -> Finding {
-    let share = of(rows.count, rows.all);
+    let share = share_of(rows.count, rows.all);
     let ChangedRows { reason, count, all, first, .. } = rows;
     let sentence = format!("{count} of {all} rows {reason} ({first})");
     let found = if share >= 0.5 { Finding::fail(share, sentence) } else { Finding::warn(share, sentence) };
@@ -55,7 +56,7 @@ fn of_answers(answers: &AnswerLengths) -> Finding {
         (0, without) => (without, format!("leave no room for their end in a response of {limit} tokens")),
         (long, _) => (long, format!("are longer than a response of {limit} tokens")),
     };
-    let share = of(wrong, *all);
+    let share = share_of(wrong, *all);
     let sentence = format!("{wrong} of {all} right answers {what}; the longest has {longest}");
     let fails = *too_long > 0 && share >= 0.9;
     let found = if fails { Finding::fail(share, sentence) } else { Finding::warn(share, sentence) };

@@ -1,9 +1,9 @@
 //! A format reward that no response can earn, because the template writes its tag.
 
-use super::AFTER;
 use crate::check::Check;
 use crate::evidence::Evidence;
 use crate::finding::Finding;
+use crate::phase::AFTER;
 
 pub(super) const MISSING_TAG: Check = Check {
     name: "tag of the template",

@@ -28,6 +28,7 @@ mod sampled_signal;
 mod score_accuracy;
 mod score_falls;
 mod seen_validation;
+mod share;
 mod shared_rows;
 mod speed;
 mod start_warnings;
@@ -36,17 +37,10 @@ mod text_prompt;
 mod truncated;
 mod untrained_rows;
 
-use super::check::{Check, CheckPhase};
-
-/// Phases of a check that reads settings or facts about rows: they are known before a run, and some after it.
-const ALWAYS: &[CheckPhase] = &[CheckPhase::Before, CheckPhase::After];
-/// Phases of a check that reads what is only known before a run.
-const BEFORE: &[CheckPhase] = &[CheckPhase::Before];
-/// Phases of a check that reads metrics.
-const AFTER: &[CheckPhase] = &[CheckPhase::After];
+use super::check::Check;
 
 /// All checks, in the order of the output.
-pub const CHECKS: &[&Check] = &[
+pub static CHECKS: &[&Check] = &[
     &text_prompt::TEXT_PROMPT,
     &missing_tag::MISSING_TAG,
     &seen_validation::SEEN_VALIDATION,
@@ -83,8 +77,3 @@ pub const CHECKS: &[&Check] = &[
     &start_warnings::START_WARNINGS,
     &rendered_rows::RENDERED_ROWS,
 ];
-
-/// Returns a share; 0 of nothing.
-fn of(count: usize, all: usize) -> f64 {
-    count as f64 / all.max(1) as f64
-}

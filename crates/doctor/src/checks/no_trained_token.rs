@@ -2,10 +2,10 @@
 
 use burnish_util::number::short;
 
-use super::AFTER;
 use crate::check::Check;
 use crate::evidence::Evidence;
 use crate::finding::Finding;
+use crate::phase::AFTER;
 
 pub(super) const NO_TRAINED_TOKEN: Check = Check {
     name: "no trained token",

@@ -1,9 +1,9 @@
 //! A tag that the prompt already has, and that a reward function looks for in the response.
 
-use super::BEFORE;
 use crate::check::Check;
 use crate::evidence::{Evidence, TagInPrompts};
 use crate::finding::Finding;
+use crate::phase::BEFORE;
 
 pub(super) const PREFILLED_TAG: Check = Check {
     name: "prefilled tag",

@@ -1,9 +1,9 @@
 //! The first rows as the model reads them, with marks around the trained tokens.
 
-use super::BEFORE;
 use crate::check::Check;
 use crate::evidence::{Evidence, ShownRow};
 use crate::finding::Finding;
+use crate::phase::BEFORE;
 
 pub(super) const RENDERED_ROWS: Check = Check {
     name: "rendered rows",

@@ -1,9 +1,10 @@
 //! Responses to the first prompts before the run: their scores, and their ends.
 
-use super::{BEFORE, of};
+use super::share::share_of;
 use crate::check::Check;
 use crate::evidence::{Evidence, SampledGroups};
 use crate::finding::Finding;
+use crate::phase::BEFORE;
 
 pub(super) const SAMPLED_SIGNAL: Check = Check {
     name: "signal of samples",
@@ -29,7 +30,7 @@ fn judge(evidence: &Evidence) -> Finding {
 fn of_abstentions(evidence: &Evidence, samples: &SampledGroups, responses: usize) -> Option<Finding> {
     let has_weight = |name: &str| evidence.functions.iter().any(|(known, weight)| known == name && *weight != 0.0);
     let (name, count) = samples.abstained.iter().filter(|(name, _)| has_weight(name)).max_by_key(|(_, count)| *count)?;
-    let share = of(*count, responses);
+    let share = share_of(*count, responses);
     let sentence =
         format!("{name} gave no score to {count} of {responses} responses; the run learns from the other functions alone");
     let advice = format!("Correct {name}, or take it out of reward_model.reward_functions.");
@@ -41,7 +42,7 @@ fn of_abstentions(evidence: &Evidence, samples: &SampledGroups, responses: usize
 }
 
 fn of_cuts(samples: &SampledGroups, responses: usize) -> Option<Finding> {
-    let share = of(samples.cut, responses);
+    let share = share_of(samples.cut, responses);
     let sentence = format!("{} of {responses} responses were cut at the limit; a cut answer is rarely right", samples.cut);
     let advice = "Raise {max_response}, or ask for shorter answers.";
     match share {
@@ -53,7 +54,7 @@ fn of_cuts(samples: &SampledGroups, responses: usize) -> Option<Finding> {
 
 /// Returns the share of groups whose scores are equal.
 fn signalless(samples: &SampledGroups) -> f64 {
-    of(samples.groups.iter().filter(|group| is_equal(group)).count(), samples.groups.len())
+    share_of(samples.groups.iter().filter(|group| is_equal(group)).count(), samples.groups.len())
 }
 
 fn is_equal(group: &[Option<f64>]) -> bool {

@@ -2,10 +2,10 @@
 
 use burnish_util::number::short;
 
-use super::AFTER;
 use crate::check::Check;
 use crate::evidence::{Evidence, beginning, ending, mean};
 use crate::finding::Finding;
+use crate::phase::AFTER;
 
 pub(super) const SCORE_ACCURACY: Check = Check {
     name: "score against accuracy",

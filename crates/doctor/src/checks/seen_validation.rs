@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use super::AFTER;
 use crate::check::Check;
 use crate::evidence::Evidence;
 use crate::finding::Finding;
+use crate::phase::AFTER;
 
 pub(super) const SEEN_VALIDATION: Check = Check {
     name: "seen validation",

@@ -1,9 +1,10 @@
 //! Rows of training that occur in validation.
 
-use super::{BEFORE, of};
+use super::share::share_of;
 use crate::check::Check;
 use crate::evidence::Evidence;
 use crate::finding::Finding;
+use crate::phase::BEFORE;
 
 pub(super) const SHARED_ROWS: Check = Check {
     name: "rows in both files",
@@ -20,7 +21,7 @@ fn judge(evidence: &Evidence) -> Finding {
     let Some(shared) = evidence.facts.plan.shared_rows.as_ref().filter(|shared| shared.all > 0) else {
         return Finding::not_applicable("there is no validation");
     };
-    let share = of(shared.count, shared.all);
+    let share = share_of(shared.count, shared.all);
     if shared.count == 0 {
         return Finding::pass(0.0, format!("none of {} validation rows is in the training files", shared.all));
     }

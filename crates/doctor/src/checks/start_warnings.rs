@@ -1,9 +1,9 @@
 //! The warnings that a run prints when it starts: settings without effect and others.
 
-use super::BEFORE;
 use crate::check::Check;
 use crate::evidence::Evidence;
 use crate::finding::Finding;
+use crate::phase::BEFORE;
 
 pub(super) const START_WARNINGS: Check = Check {
     name: "warnings of the start",

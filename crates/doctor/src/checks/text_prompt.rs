@@ -1,9 +1,9 @@
 //! Prompts that are plain text, although the model has a chat template.
 
-use super::ALWAYS;
 use crate::check::Check;
 use crate::evidence::{Evidence, KnownPrompt};
 use crate::finding::Finding;
+use crate::phase::ALWAYS;
 
 pub(super) const TEXT_PROMPT: Check = Check {
     name: "text prompt of a chat model",

@@ -1,9 +1,10 @@
 //! Rows that teach nothing: without a trained token.
 
-use super::{BEFORE, of};
+use super::share::share_of;
 use crate::check::Check;
 use crate::evidence::Evidence;
 use crate::finding::Finding;
+use crate::phase::BEFORE;
 
 pub(super) const UNTRAINED_ROWS: Check = Check {
     name: "rows without a trained token",
@@ -28,9 +29,9 @@ pub(super) fn judge_rows(evidence: &Evidence, reasons: &[&str]) -> Finding {
     }
     let is_one = |reason: &str| reasons.iter().any(|part| reason.contains(part));
     let rows: Vec<_> = plan.changed_rows.iter().filter(|rows| rows.left_out && is_one(&rows.reason)).collect();
-    let worst = rows.iter().max_by(|a, b| of(a.count, a.all).total_cmp(&of(b.count, b.all)));
+    let worst = rows.iter().max_by(|a, b| share_of(a.count, a.all).total_cmp(&share_of(b.count, b.all)));
     let Some(worst) = worst else { return Finding::pass(0.0, "no row is left out for it") };
-    let share = of(worst.count, worst.all);
+    let share = share_of(worst.count, worst.all);
     let sentence = format!("{} of {} rows {} ({})", worst.count, worst.all, worst.reason, worst.first);
     if share >= 0.2 { Finding::fail(share, sentence) } else { Finding::warn(share, sentence) }
 }

@@ -6,8 +6,8 @@ use anyhow::Result;
 use serde_json::Value;
 
 use super::{lenient, lines};
-use crate::check::CheckPhase;
 use crate::evidence::{Evidence, RunLibrary};
+use crate::phase::CheckPhase;
 
 const METRICS: &str = "metrics.jsonl";
 const INFO: &str = "run.json";

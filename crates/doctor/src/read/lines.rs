@@ -7,8 +7,8 @@ use burnish_util::{foreign, json_number};
 use serde_json::Value;
 
 use super::lenient::{self, RECORD};
-use crate::check::CheckPhase;
 use crate::evidence::{Evidence, MetricRow, RunLibrary};
+use crate::phase::CheckPhase;
 
 /// Reads a file of such lines.
 pub(super) fn read(path: &Path) -> Result<Option<Evidence>> {

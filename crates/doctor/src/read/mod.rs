@@ -3,6 +3,7 @@
 mod burnish;
 mod lenient;
 mod lines;
+mod reader;
 mod trl;
 mod trl_files;
 mod wandb;
@@ -13,12 +14,10 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use crate::evidence::Evidence;
+use reader::RecordReader;
 
-/// A form of record, and the function that reads it. The function returns `None` if the path has another form.
-type Reader = fn(&Path) -> Result<Option<Evidence>>;
-
-/// All forms, the most special first.
-const READERS: &[Reader] = &[burnish::read, trl::read, wandb::read, lines::read];
+/// The readers of all forms, the most special first.
+static READERS: &[RecordReader] = &[burnish::read, trl::read, wandb::read, lines::read];
 
 /// Reads the record of a run: a folder or a file.
 ///

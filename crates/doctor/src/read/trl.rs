@@ -7,8 +7,8 @@ use burnish_util::json_number;
 use serde_json::Value;
 
 use super::{lenient, trl_files};
-use crate::check::CheckPhase;
 use crate::evidence::{Evidence, MetricRow, RunLibrary};
+use crate::phase::CheckPhase;
 
 const STATE: &str = "trainer_state.json";
 

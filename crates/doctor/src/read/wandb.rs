@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::lenient::{self, RECORD};
 use super::lines::numbers;
 use super::{trl, wandb_log};
-use crate::check::CheckPhase;
 use crate::evidence::{Evidence, MetricRow, RunLibrary};
+use crate::phase::CheckPhase;
 
 const HISTORY: &str = "wandb-history.jsonl";
 const SUMMARY: &str = "wandb-summary.json";
