@@ -43,6 +43,7 @@ fn every_listing_prints_rows_with_its_keys() {
         json!({"data_source": "openai/gsm8k", "prompt": "q", "responses": ["#### 2"], "reward_model": {"ground_truth": "2"}});
     std::fs::write(folder.path().join("rows.jsonl"), row.to_string()).unwrap();
     let of: BTreeMap<&str, (&[&str], i32)> = BTreeMap::from([
+        ("bisect", (&["a", "--metric", "actor/lr", "--bad", ">0"][..], 0)),
         ("config diff", (&["ppo_trainer", "ppo_trainer data.seed=7"][..], 1)),
         ("config explain", (&["kl"][..], 0)),
         ("devices", (&[][..], 0)),
@@ -50,10 +51,12 @@ fn every_listing_prints_rows_with_its_keys() {
         ("from-openrlhf", (&["--", "python3", "-m", "openrlhf.cli.train_sft", "--pretrain", "m", "--dataset", "d"][..], 1)),
         ("from-trl", (&["--", "trl", "sft", "--model_name_or_path", "m", "--dataset_name", "d"][..], 1)),
         ("from-verl", (&["python3 -m verl.trainer.main_ppo data.train_files=x.parquet"][..], 1)),
+        ("replay", (&["a", "--step", "1"][..], 0)),
         ("reward check", (&["gsm8k", "--rows", "rows.jsonl"][..], 0)),
         ("recipes", (&[][..], 0)),
         ("runs diff", (&["a", "b"][..], 0)),
         ("runs ls", (&["."][..], 0)),
+        ("runs samples", (&["a"][..], 0)),
         ("runs show", (&["a"][..], 0)),
         ("self-check", (&["--folder", "."][..], 0)),
     ]);

@@ -109,7 +109,8 @@ fn faults_of_reinforcement_learning_are_found_before_the_run() {
         ],
     );
     run(
-        "+reward.function_kwargs.think_format_reward.prefilled=true actor_rollout_ref.actor.optim.lr_warmup_steps=100 --sample 0",
+        "+reward.function_kwargs.think_format_reward.prefilled=true actor_rollout_ref.actor.optim.lr_warmup_steps=100 \
+         data.max_response_length=8 --sample 0",
         data(&chats, &others),
         &think,
         &[("prefilled tag", "pass"), ("learning rate", "fail"), ("end token", "pass")],
@@ -117,7 +118,7 @@ fn faults_of_reinforcement_learning_are_found_before_the_run() {
     let twice = model(folder, "twice", "data/arithmetic/model", |text| {
         text.replace("\"chat_template\": \"", "\"chat_template\": \"{{ bos_token }}{{ bos_token }}")
     });
-    run("--sample 0", data(&chats, &others), &twice, &[("begin token", "warn")]);
+    run("data.max_response_length=8 --sample 0", data(&chats, &others), &twice, &[("begin token", "warn")]);
 }
 
 #[test]
