@@ -85,7 +85,7 @@ pub(super) const COMMANDS: &[(&[&str], &str)] = &[
     (&["convert"], "trainer run @SCRIPT"),
     (&["new", "create"], "trainer init NAME --model MODEL --data FILE"),
     (&["version"], "trainer --version"),
-    (&["env", "info", "doctor"], "trainer --version --verbose"),
+    (&["env", "info"], "trainer --version --verbose"),
     (&["gpu", "gpus"], "trainer devices"),
 ];
 

@@ -116,7 +116,8 @@ fn response(line: &Value) -> Option<SeenResponse> {
         step: line["step"].as_u64()?,
         row: line["row"].as_u64(),
         prompt: line.get("prompt").or_else(|| line.get("input"))?.as_str()?.to_owned(),
-        score: number("score"),
+        // A response without a score has null.
+        score: number("score").filter(|score| score.is_finite()),
         advantage: number("advantage"),
         is_cut: line["finish"] == "length",
     })
