@@ -11,7 +11,7 @@ use ureq::http::Response;
 
 use super::error::McpError;
 use super::events::Events;
-use super::http_endpoint::{EVENTS, HttpEndpoint, body, failure, header, refused};
+use super::http_endpoint::{EVENTS, HttpEndpoint, ReplyLimit, body, failure, header, refused};
 use super::message::{Incoming, MAX_BYTES, answer, cancelled, incoming, notification, request};
 use super::transport::{CALL, Transport};
 
@@ -114,7 +114,7 @@ impl StreamableHttp {
             std::thread::sleep(PAUSE);
             let mut headers = self.headers();
             headers.push(("last-event-id", last.clone()));
-            response = self.site.get(&headers, Some(end))?;
+            response = self.site.get(&headers, ReplyLimit::Reply(end))?;
             if !response.status().is_success() {
                 return Err(refused(response));
             }

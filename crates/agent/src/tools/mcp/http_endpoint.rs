@@ -86,20 +86,20 @@ impl HttpEndpoint {
     ) -> Result<Response<Body>, McpError> {
         let accepted = format!("{JSON}, {EVENTS}");
         let more = [more, &[("content-type", JSON.to_owned()), ("accept", accepted)]].concat();
-        self.run(Method::POST, url, &more, message.to_string().as_str(), Some(end))
+        self.run(Method::POST, url, &more, message.to_string().as_str(), ReplyLimit::Reply(end))
     }
 
-    /// Opens a stream of events; without an `end` it may last forever.
+    /// Opens a stream of events.
     ///
     /// # Errors
     /// No reply.
-    pub(super) fn get(&self, more: &[(&str, String)], end: Option<Instant>) -> Result<Response<Body>, McpError> {
-        self.run(Method::GET, &self.url, &[more, &[("accept", EVENTS.to_owned())]].concat(), (), end)
+    pub(super) fn get(&self, more: &[(&str, String)], limit: ReplyLimit) -> Result<Response<Body>, McpError> {
+        self.run(Method::GET, &self.url, &[more, &[("accept", EVENTS.to_owned())]].concat(), (), limit)
     }
 
     /// Reports the end of a session to the server, within this time; failures are ignored.
     pub(super) fn delete(&self, more: &[(&str, String)], time: Duration) {
-        _ = self.run(Method::DELETE, &self.url, more, (), Some(Instant::now() + time));
+        _ = self.run(Method::DELETE, &self.url, more, (), ReplyLimit::Reply(Instant::now() + time));
     }
 
     /// Sends a request, and follows redirects.
@@ -109,7 +109,7 @@ impl HttpEndpoint {
         url: &Uri,
         more: &[(&str, String)],
         body: B,
-        end: Option<Instant>,
+        limit: ReplyLimit,
     ) -> Result<Response<Body>, McpError> {
         let mut url = url.clone();
         for _ in 0..=MAX_MOVES {
@@ -122,8 +122,15 @@ impl HttpEndpoint {
             }
             let request =
                 request.body(body).map_err(|error| McpError::Refused(format!("a value that cannot be sent back: {error}")))?;
-            let time = end.map(time_left).transpose()?;
-            let response = self.agent.run(self.agent.configure_request(request).timeout_global(time).build()).map_err(failure)?;
+            let request = self.agent.configure_request(request);
+            let request = match limit {
+                ReplyLimit::Reply(end) => request.timeout_global(Some(time_left(end)?)),
+                ReplyLimit::Head(end) => {
+                    let time = Some(time_left(end)?);
+                    request.timeout_connect(time).timeout_send_request(time).timeout_recv_response(time)
+                }
+            };
+            let response = self.agent.run(request.build()).map_err(failure)?;
             let named = match response.status().as_u16() {
                 307 | 308 => header(&response, "location"),
                 301..=303 if method == Method::GET => header(&response, "location"),
@@ -139,6 +146,15 @@ impl HttpEndpoint {
         }
         Err(McpError::Refused("it moves again and again".to_owned()))
     }
+}
+
+/// The part of a reply that must arrive in time.
+#[derive(Clone, Copy)]
+pub(super) enum ReplyLimit {
+    /// The whole reply.
+    Reply(Instant),
+    /// Status and headers; the body may last forever.
+    Head(Instant),
 }
 
 /// Returns the time until `end`.

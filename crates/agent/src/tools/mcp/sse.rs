@@ -10,7 +10,7 @@ use ureq::http::Uri;
 
 use super::error::McpError;
 use super::events::Events;
-use super::http_endpoint::{HttpEndpoint, refused};
+use super::http_endpoint::{HttpEndpoint, ReplyLimit, refused};
 use super::message::{Incoming, answer, cancelled, incoming, notification, request};
 use super::pending::PendingRequests;
 use super::transport::{CALL, Transport};
@@ -47,9 +47,9 @@ impl Sse {
         // The thread ends with the stream. If the server keeps the stream open, it ends with this process.
         let thread = thread::Builder::new().name("mcp-events".to_owned());
         let read = move || {
-            let end = reader.read(&sender);
-            reader.waiting.end(&end.words(0.0));
-            _ = sender.send(Err(end));
+            let reason = reader.read(&sender, end);
+            reader.waiting.end(&reason.words(0.0));
+            _ = sender.send(Err(reason));
         };
         thread.spawn(read).map_err(|error| McpError::undelivered(format!("has no thread: {error}")))?;
         let left = loop {
@@ -76,9 +76,10 @@ impl Shared {
         if response.status().is_success() { Ok(()) } else { Err(refused(response)) }
     }
 
-    /// Reads the stream to its end, and sends the address for messages once it is known. Returns the reason for the end.
-    fn read(&self, urls: &Sender<Result<Uri, McpError>>) -> McpError {
-        let response = match self.site.get(&[], None) {
+    /// Reads the stream to its end, and sends the address for messages once it is known. The stream must begin before `end`. Returns
+    /// the reason for the end.
+    fn read(&self, urls: &Sender<Result<Uri, McpError>>, end: Instant) -> McpError {
+        let response = match self.site.get(&[], ReplyLimit::Head(end)) {
             Ok(response) if response.status().is_success() => response,
             Ok(response) => return refused(response),
             Err(failure) => return failure,
