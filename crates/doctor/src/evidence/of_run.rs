@@ -69,4 +69,15 @@ impl Evidence {
     pub(crate) fn setting_number(&self, name: &str) -> Option<f64> {
         self.setting(name)?.as_f64()
     }
+
+    /// Returns the values of a metric with their steps. Values that are not finite are left out.
+    pub(crate) fn series(&self, name: &str) -> Vec<(u64, f64)> {
+        let values = self.rows.iter().filter_map(|row| Some((row.step, *row.values.get(name)?)));
+        values.filter(|(_, value)| value.is_finite()).collect()
+    }
+
+    /// Returns the values of the first of these metrics that the run has.
+    pub(crate) fn first_of<'a>(&self, names: &[&'a str]) -> Option<(&'a str, Vec<(u64, f64)>)> {
+        names.iter().map(|name| (*name, self.series(name))).find(|(_, series)| !series.is_empty())
+    }
 }

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::Evidence;
-
 /// The metrics of a step.
 #[derive(Clone, Debug, Default)]
 pub struct MetricRow {
@@ -11,19 +9,6 @@ pub struct MetricRow {
     pub step: u64,
     /// Values by name. NaN is a value.
     pub values: BTreeMap<String, f64>,
-}
-
-impl Evidence {
-    /// Returns the values of a metric with their steps. Values that are not finite are left out.
-    pub(crate) fn series(&self, name: &str) -> Vec<(u64, f64)> {
-        let values = self.rows.iter().filter_map(|row| Some((row.step, *row.values.get(name)?)));
-        values.filter(|(_, value)| value.is_finite()).collect()
-    }
-
-    /// Returns the values of the first of these metrics that the run has.
-    pub(crate) fn first_of<'a>(&self, names: &[&'a str]) -> Option<(&'a str, Vec<(u64, f64)>)> {
-        names.iter().map(|name| (*name, self.series(name))).find(|(_, series)| !series.is_empty())
-    }
 }
 
 /// Returns the first step of the first `count` values in a row that the predicate accepts.
