@@ -18,7 +18,7 @@ pub struct Check {
     pub threshold: &'static str,
     /// Meaning of a warning or a failure, for a person who does not know the code.
     pub meaning: &'static str,
-    /// Advice for a warning or a failure. Names in braces become settings of the library: see [`Evidence::advise`].
+    /// Advice for a warning or a failure. Names in braces become settings of the library.
     pub remedy: &'static str,
     pub(crate) judge: fn(&Evidence) -> Finding,
 }
