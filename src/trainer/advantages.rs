@@ -3,7 +3,7 @@
 use crate::trainer::batch::{Batch, turn_rewards};
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Error, Result};
 
 use crate::trainer::algorithms::RunEstimator;
 use crate::trainer::batch::columns::Column;
@@ -41,6 +41,14 @@ pub struct Advantages {
 }
 
 impl Advantages {
+    /// Adds the file and name of a Python estimator to an error about its result.
+    pub fn blamed(&self, error: Error) -> Error {
+        match &self.estimator {
+            Some(estimator) => estimator.blamed(error),
+            None => error,
+        }
+    }
+
     /// Writes rewards, weights of the rollout correction, advantages and returns into the batch; PF-PPO then resamples the batch.
     /// Without an estimator, writes only the weights.
     ///

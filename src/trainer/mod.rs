@@ -95,14 +95,9 @@ impl Pipeline for Trainer {
         let computed = clock.time("adv", || advantages.compute(&mut batch, reported, at.step, &mut metrics));
         computed.map_err(|error| nothing_updated(error, at.step))?;
         let checked = nonfinite::check_columns(&mut batch, at, &mut metrics);
-        checked.map_err(|error| match &advantages.estimator {
-            Some(estimator) => estimator.blamed(error),
-            None => error,
-        })?;
+        checked.map_err(|error| advantages.blamed(error))?;
         at.check_interrupt()?;
-        if let Some(probe) = &at.probe {
-            samples::look(probe, &batch, &sampling.tokenizer)?;
-        }
+        samples::show_probe(&batch, &sampling.tokenizer, at)?;
         if learning.has_critic() {
             clock.time("update_critic", || learning.update_critic(&batch, &advantages.comparable(&batch), at, &mut metrics))?;
         }
@@ -117,9 +112,7 @@ impl Pipeline for Trainer {
         metrics::of_batch(&batch, &config.data, &mut metrics);
         agent_metrics::of_batch(&batch, &mut metrics);
         self.tool_watch.follow(at.step, &batch);
-        if config.actor_rollout_ref.actor.calculate_sum_pi_squared {
-            metrics::variance_proxy(&batch, &mut metrics);
-        }
+        metrics::variance_proxy(&batch, &config.actor_rollout_ref.actor, &mut metrics);
         if trains_actor {
             self.signal.follow(at.step, signal::missing(&batch, |need| advantages.needs(need), &metrics), &metrics);
             at.record.note_no_signal(self.signal.verdict(at.step));

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::signal::{equal_groups, groups_of_scores};
 use crate::trainer::batch::Batch;
 use crate::trainer::batch::columns::Column;
-use burnish_config::schema::DataConfig;
+use burnish_config::schema::{ActorConfig, DataConfig};
 use burnish_data::named_source;
 use burnish_tracking::Metrics;
 
@@ -121,8 +121,12 @@ fn length(name: &str, values: &[f64], max: usize, metrics: &mut Metrics) {
 
 /// Adds the noise of the gradient: A²·W estimates the squared norm of a trajectory's gradient, with W = Σ_t (1 − 2π_t + Σπ²) and
 /// A the mean of its advantages. With importance weights, power takes their mean squared, and the reported W takes each squared,
-/// as in verl. `actor/grad_norm` is the norm of the mean gradient; absent if the step does not update the actor.
-pub(crate) fn variance_proxy(batch: &Batch, metrics: &mut Metrics) {
+/// as in verl. `actor/grad_norm` is the norm of the mean gradient; absent if the step does not update the actor. Needs
+/// `calculate_sum_pi_squared`.
+pub(crate) fn variance_proxy(batch: &Batch, actor: &ActorConfig, metrics: &mut Metrics) {
+    if !actor.calculate_sum_pi_squared {
+        return;
+    }
     let Some(grad_norm) = metrics.get("actor/grad_norm") else { return };
     let (Some(old), Some(squares)) = (batch.get(Column::OldLogProb), batch.get(Column::SumPiSquared)) else { return };
     let is_weights = batch.get(Column::RolloutIsWeights);

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::transcript_text::turns;
 use crate::job::Context;
-use crate::job::probe::{ProbedSample, ProbedText, StepProbe};
+use crate::job::probe::{ProbedSample, ProbedText};
 use crate::trainer::batch::Batch;
 use crate::trainer::batch::columns::Column;
 use burnish_agent::Episode;
@@ -72,8 +72,9 @@ pub(super) fn sample_of(batch: &Batch, i: usize, kind: &str, tokenizer: &Tokeniz
     })
 }
 
-/// Shows a probe the trajectories of a batch.
-pub(crate) fn look(probe: &StepProbe, batch: &Batch, tokenizer: &Tokenizer) -> Result<()> {
+/// Shows the probe of the step, if there is one, the trajectories of a batch.
+pub(crate) fn show_probe(batch: &Batch, tokenizer: &Tokenizer, at: &Context) -> Result<()> {
+    let Some(probe) = &at.probe else { return Ok(()) };
     let probed = |i: usize| -> Result<ProbedSample> {
         let sample = sample_of(batch, i, "train", tokenizer, 0)?;
         let text = ProbedText {
@@ -143,7 +144,8 @@ pub(super) fn write_generations(folder: &Path, step: u64, lines: &str) -> Result
 }
 
 /// Returns verl's JSON lines: one object per trajectory with input, output, gts, score, step, the row of its prompt, its mean
-/// advantage, the found answer (pred) and the extras. Conversations also have messages, the number of prompt messages, tools, end and num_turns.
+/// advantage, the found answer (pred) and the extras. Conversations also have messages, the number of prompt messages, tools, end
+/// and num_turns.
 pub(super) fn generations(batch: &Batch, step: u64) -> String {
     let mut lines = String::new();
     for (i, score) in batch.scores.iter().enumerate() {
