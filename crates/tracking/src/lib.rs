@@ -36,3 +36,4 @@ pub use session::TrackedRun;
 pub use table::{Cell, StepTable};
 pub use tracker::{Tracker, TrackerEntry};
 pub use trackers::Trackers;
+pub use wandb::wandb_records;

@@ -1,8 +1,9 @@
-//! The log `run-ID.wandb` of W&B's client: its header, chunks of records in LevelDB's form, and a protobuf message per record.
+//! The log `run-ID.wandb` of W&B's client: a protobuf message per record.
 
 use std::path::Path;
 
 use anyhow::{Result, ensure};
+use burnish_tracking::wandb_records;
 use burnish_util::foreign;
 use burnish_util::json_number;
 use burnish_util::protobuf::{WireValue, bytes_of, fields};
@@ -10,13 +11,6 @@ use burnish_util::protobuf::{WireValue, bytes_of, fields};
 use super::lenient::{self, RECORD};
 use crate::evidence::MetricRow;
 
-const HEADER: &[u8] = b":W&B\xE1\xBE\0";
-const BLOCK: usize = 1 << 15;
-const CHUNK_HEADER: usize = 7;
-/// Types of chunks: a whole record, or its last piece; its first piece is 2.
-const WHOLE: u8 = 1;
-const FIRST: u8 = 2;
-const LAST: u8 = 4;
 /// Field of a record that holds a row of metrics.
 const HISTORY: u64 = 2;
 
@@ -26,30 +20,8 @@ const HISTORY: u64 = 2;
 /// If the file cannot be read or has another form.
 pub(super) fn rows(path: &Path) -> Result<Vec<MetricRow>> {
     let bytes = foreign::read(path, RECORD)?;
-    ensure!(bytes.starts_with(HEADER), "{} is not a log of W&B's client", path.display());
-    Ok(records(&bytes).iter().filter_map(|record| row(bytes_of(record, HISTORY)?)).collect())
-}
-
-/// Puts the chunks of each record together.
-fn records(bytes: &[u8]) -> Vec<Vec<u8>> {
-    let (mut records, mut record, mut at) = (vec![], vec![], HEADER.len());
-    loop {
-        let room = BLOCK - at % BLOCK;
-        if room < CHUNK_HEADER {
-            at += room;
-        }
-        let Some(header) = bytes.get(at..at + CHUNK_HEADER) else { return records };
-        let length = usize::from(u16::from_le_bytes([header[4], header[5]]));
-        let Some(data) = bytes.get(at + CHUNK_HEADER..at + CHUNK_HEADER + length) else { return records };
-        if [WHOLE, FIRST].contains(&header[6]) {
-            record.clear();
-        }
-        record.extend_from_slice(data);
-        if [WHOLE, LAST].contains(&header[6]) {
-            records.push(std::mem::take(&mut record));
-        }
-        at += CHUNK_HEADER + length;
-    }
+    ensure!(bytes.starts_with(b":W&B"), "{} is not a log of W&B's client", path.display());
+    Ok(wandb_records(&bytes).filter_map(|(_, record)| row(bytes_of(&record, HISTORY)?)).collect())
 }
 
 /// Reads a row: items with a name, or the parts of one, and a value in JSON; the step is another field, or an item.

@@ -106,7 +106,7 @@ fn checksum(kind: u8, data: &[u8]) -> u32 {
 }
 
 /// Returns the records of a log, each with the offset of its end. They stop where the file is torn or damaged.
-pub(super) fn records(file: &[u8]) -> impl Iterator<Item = (usize, Cow<'_, [u8]>)> {
+pub fn records(file: &[u8]) -> impl Iterator<Item = (usize, Cow<'_, [u8]>)> {
     let mut at = if file.starts_with(HEADER) { HEADER.len() } else { file.len() };
     std::iter::from_fn(move || {
         let mut pieces: Option<Vec<u8>> = None;

@@ -22,3 +22,4 @@ mod tests;
 mod writer;
 
 pub(super) use entry::TRACKER;
+pub use log::records as wandb_records;
