@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import collections
+import contextlib
 import json
 import os
 import signal
@@ -58,14 +59,38 @@ def train(
     refuse_keywords("train", refused)
     training = start(config, overrides, command=command, cwd=cwd, show=show)
     try:
-        for row in training:
-            if on_row is not None:
-                on_row(row)
+        with _first_ctrl_c(training.interrupt):
+            for row in training:
+                if on_row is not None:
+                    on_row(row)
     except Interrupted:
         raise
-    except KeyboardInterrupt:  # in on_row
+    except KeyboardInterrupt:  # a second Ctrl-C in on_row
         training.interrupt()
     return training.wait()
+
+
+@contextlib.contextmanager
+def _first_ctrl_c(action: Callable[[], None]) -> Iterator[None]:
+    """Lets the first Ctrl-C do this action. A second one is Python's ``KeyboardInterrupt``.
+
+    An exception can begin between any two instructions of the main thread, also where ``subprocess`` holds a lock that it then
+    never releases. An action has no such place. A script with its own handler, or another thread, keeps what it has.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+
+    def handle(_number: int, _frame: Any) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        action()
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def start(
