@@ -44,8 +44,10 @@ class Training(InFolder):
         self.assertEqual(words, ["run", script, "data.seed=1"])
 
     def test_an_interrupted_run_is_saved_and_resumed(self):
+        # A shell starts programs in the background without SIGINT.
         script = f"""
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, {str(ROOT / "python")!r})
 import burnish
 burnish.train(overrides={ {**SMALL, "trainer.total_training_steps": 2000}!r}, on_row=lambda row: print(row["step"], flush=True), show=False)
