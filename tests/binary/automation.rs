@@ -102,6 +102,12 @@ fn a_problem_of_the_machine_is_told_with_advice() {
 #[test]
 fn a_fault_of_a_run_is_told_with_advice() {
     let runs = root().join("tests/data/doctor");
+    let run = runs.join("trl/healthy-grpo");
+    for word in ["data.seed=1", "--sample=3"] {
+        let output = trainer(&["doctor", run.to_str().unwrap(), word]).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), text.contains("is for a configuration")), (Some(2), true), "{word}: {text}");
+    }
     for (source, code, parts) in [
         ("trl/healthy-grpo", 0, &["pass (", "not applicable ("][..]),
         ("trl/never-ends-grpo/trainer_state.json", 1, &["fail  responses cut", "of 1 tokens", "Raise max_completion_length"]),

@@ -26,8 +26,7 @@ const SCRIPTS: &[&str] = &[
 /// Builds the page of some runs. With `watch`, it may ask its server for newer data; otherwise it makes no requests.
 pub fn page(data: &Data, watch: bool) -> String {
     let title = html(&data.title);
-    // A `<` in a script could end the script.
-    let json = data.json.replace('<', "\\u003c");
+    let json = in_script(&data.json);
     fill(
         INDEX,
         &[
@@ -52,6 +51,11 @@ pub(super) fn fill(template: &str, texts: &[(&str, &str)]) -> String {
         out.push_str(rest);
     }
     out
+}
+
+/// Returns JSON for a script. A `<` could end the script.
+pub(super) fn in_script(json: &str) -> String {
+    json.replace('<', "\\u003c")
 }
 
 pub(super) fn html(text: &str) -> String {

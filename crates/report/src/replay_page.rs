@@ -2,15 +2,14 @@
 
 use serde_json::Value;
 
-use super::page::{STYLE, fill, html};
+use super::page::{STYLE, fill, html, in_script};
 
 const INDEX: &str = include_str!("page/replay.html");
 const SCRIPTS: &[&str] = &[include_str!("page/dom.js"), include_str!("page/replay.js")];
 
 /// Builds the page. `steps`: the rows of `trainer replay --json`.
 pub fn replay_page(title: &str, steps: &Value) -> String {
-    // A `<` in a script could end the script.
-    let json = steps.to_string().replace('<', "\\u003c");
+    let json = in_script(&steps.to_string());
     let texts = [("TITLE", &*html(title)), ("STYLE", STYLE), ("SCRIPT", &*SCRIPTS.concat()), ("DATA", &*json)];
     fill(INDEX, &texts)
 }

@@ -32,7 +32,10 @@ pub(crate) struct DoctorArgs {
 /// If a check fails, or the source cannot be read.
 pub(crate) fn run(args: &DoctorArgs) -> Result<(), CliError> {
     let evidence = match args.source.as_deref().filter(|source| is_record(args, source)) {
-        Some(source) => read(Path::new(source)).map_err(CliError::setup)?,
+        Some(source) => {
+            check_words(args, source)?;
+            read(Path::new(source)).map_err(CliError::setup)?
+        }
         None => before::evidence(&configuration(args)?, args.sample)?,
     };
     let findings = diagnose(&evidence);
@@ -52,6 +55,17 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), CliError> {
 fn is_record(args: &DoctorArgs, source: &str) -> bool {
     let is_yaml = source.ends_with(".yaml") || source.ends_with(".yml");
     !has_config(args) && !is_yaml && Path::new(source).exists()
+}
+
+/// Refuses words that only a configuration can use.
+fn check_words(args: &DoctorArgs, source: &str) -> Result<(), CliError> {
+    let sample = args.sample.map(|count| format!("--sample {count}"));
+    match args.config.overrides.first().cloned().or(sample) {
+        None => Ok(()),
+        Some(word) => Err(CliError::Setup(format!(
+            "{source} is the record of a run, and `{word}` is for a configuration: leave it out, or name a YAML file"
+        ))),
+    }
 }
 
 fn has_config(args: &DoctorArgs) -> bool {

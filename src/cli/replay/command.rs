@@ -26,7 +26,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "N")]
     step: u64,
     /// Sample of the step to show token by token, by its number in the batch
-    #[arg(long, value_name = "I")]
+    #[arg(long, value_name = "I", conflicts_with = "json")]
     sample: Option<usize>,
     /// Change a setting from this step on, and compare the outcome with the record
     #[arg(long, value_name = "KEY=VALUE")]

@@ -41,7 +41,7 @@ impl RecordedSteps {
     /// Reads a run by its folder, a checkpoint or a file in it. Only reads.
     ///
     /// # Errors
-    /// If there is no run, or its record or its rows cannot be read.
+    /// If the folder has no run, or its record or its rows cannot be read.
     pub(super) fn read(path: &Path) -> Result<Self> {
         let dir = std::path::absolute(resolve(path)?)?;
         let info = RunInfo::read(&dir).context("a replay needs the settings that run.json has")?;

@@ -23,7 +23,7 @@ const STEPS: usize = 20;
 fn judge(evidence: &Evidence) -> Finding {
     let series = evidence.series("critic/vf_explained_var");
     if series.len() < 2 * STEPS {
-        return Finding::not_applicable("there is no critic, or fewer than 40 steps");
+        return Finding::not_applicable("the run has no critic, or fewer than 40 steps");
     }
     let last = ending(&series, STEPS);
     let explained = mean(last);

@@ -14,7 +14,7 @@ pub(super) const NOT_FINITE: Check = Check {
     number: "number of steps with a value that is not finite; without one, the largest jump of the gradient norm",
     threshold: "one step warns; three steps, the last step, or a score fails; a gradient of ten times its median of 20 steps warns",
     meaning: "A value that is not a number spoils the weights, or is about to.",
-    remedy: "Lower {lr}; return None where there is no score; use bfloat16 or float32. A gradient clip bounds jumps.",
+    remedy: "Lower {lr}; return None where a score is missing; use bfloat16 or float32. A gradient clip bounds jumps.",
     judge,
 };
 

@@ -19,7 +19,7 @@ pub(super) const SHARED_ROWS: Check = Check {
 
 fn judge(evidence: &Evidence) -> Finding {
     let Some(shared) = evidence.facts.plan.shared_rows.as_ref().filter(|shared| shared.all > 0) else {
-        return Finding::not_applicable("there is no validation");
+        return Finding::not_applicable("the configuration has no validation rows");
     };
     let share = share_of(shared.count, shared.all);
     if shared.count == 0 {

@@ -14,7 +14,7 @@ pub(super) const PROBE: Probe = Probe {
 
 fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
     let (Some(first), count) = (study.samples.first(), study.samples.len()) else {
-        return Ok(ProbeResult::not_judged("there are no sample responses"));
+        return Ok(ProbeResult::not_judged("sample responses are missing"));
     };
     let scores: Vec<f64> = study.samples.iter().filter_map(|sample| sample.answer.outcome.score()).collect();
     if !study.is_constant() {

@@ -18,7 +18,7 @@ fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
         return Ok(ProbeResult::warn(None, say));
     }
     if study.is_constant() || study.samples.iter().all(|sample| sample.answer.outcome.score().is_none()) {
-        return Ok(ProbeResult::not_judged("all scores are equal, or there are no scores"));
+        return Ok(ProbeResult::not_judged("all scores are equal or missing"));
     }
     let mut asked = 0;
     for sample in study.samples.iter().filter(|sample| study.quick.contains(&sample.attempt.row)) {

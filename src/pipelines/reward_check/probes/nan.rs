@@ -8,7 +8,7 @@ use super::super::study::Study;
 pub(super) const PROBE: Probe = Probe {
     name: "nan",
     meaning: "One score that is not a number makes the mean of its group, and then the weights, not a number.",
-    remedy: "Return a finite number, or None where there is no score.",
+    remedy: "Return a finite number, or None where a score is missing.",
     judge,
 };
 
