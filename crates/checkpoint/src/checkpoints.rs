@@ -1,7 +1,7 @@
 //! Checkpoints of a run in one directory: saved, listed, verified, deleted.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use super::folder::{BEST_FILE, STEP_PREFIX, TRACKER_FILE, step_of};
 use super::manifest::Manifest;
 use burnish_util::foreign;
 use burnish_util::fs::{AtomicDir, remove_dir, sweep};
-use burnish_util::lock::lock;
+use burnish_util::lock::{FolderLock, lock};
 use burnish_util::no_follow;
 
 /// Checkpoints of one training run (and of the earlier runs it resumed from) in one directory.
@@ -22,7 +22,7 @@ pub struct Checkpoints {
     /// Steps of checkpoints that turned out to be damaged; they do not count towards the number to keep.
     pub(super) damaged: BTreeSet<u64>,
     /// Lock that keeps other processes out.
-    _lock: Option<File>,
+    _lock: Option<FolderLock>,
 }
 
 impl Checkpoints {

@@ -1,6 +1,6 @@
 //! `trainer runs rm`: deletes the files that runs wrote, and no others.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufRead, IsTerminal, stdin};
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use burnish_report::disk::{bytes_of, size};
 use burnish_report::folder::is_run;
 use burnish_run::{INFO, LOG, METRICS, PHASE, SAMPLES};
 use burnish_util::excerpt::{cell, first_items};
-use burnish_util::lock::lock;
+use burnish_util::lock::{FolderLock, lock};
 use burnish_util::terminal;
 
 #[derive(Args)]
@@ -53,7 +53,7 @@ struct DeletedRun {
     foreign: Vec<String>,
     bytes: u64,
     /// Holds the lock of the folder, so that no run begins in it.
-    _lock: Option<File>,
+    _lock: Option<FolderLock>,
 }
 
 pub(super) fn run(args: &RmArgs) -> Result<(), CliError> {

@@ -19,11 +19,25 @@ const FILE: &str = ".lock";
 const TRIES: usize = 5;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Locks a folder until the returned file is dropped; `None` on a file system without locks.
+/// The lock of a folder, held until it is dropped.
+///
+/// Dropping unlocks the file itself: a child process that starts at that moment has a copy of the open file until it runs its program, and
+/// closing alone would leave the folder locked by the copy.
+#[derive(Debug)]
+pub struct FolderLock(File);
+
+impl Drop for FolderLock {
+    fn drop(&mut self) {
+        // A failure leaves what closing does.
+        let _ = self.0.unlock();
+    }
+}
+
+/// Locks a folder until the returned lock is dropped; `None` on a file system without locks.
 ///
 /// # Errors
 /// If another process holds the lock, or the folder cannot be written.
-pub fn lock(dir: &Path) -> Result<Option<File>> {
+pub fn lock(dir: &Path) -> Result<Option<FolderLock>> {
     let path = dir.join(FILE);
     let cannot = || format!("cannot write {}", path.display());
     let mut file = no_follow::open(&path, OpenOptions::new().read(true).write(true).create(true).truncate(false))?;
@@ -41,7 +55,7 @@ pub fn lock(dir: &Path) -> Result<Option<File>> {
                 .and_then(|()| file.rewind())
                 .and_then(|()| file.write_all(holder_name().as_bytes()))
                 .with_context(cannot)?;
-            Ok(Some(file))
+            Ok(Some(FolderLock(file)))
         }
         Err(TryLockError::WouldBlock) => refuse(dir),
         Err(TryLockError::Error(error)) => {
@@ -51,7 +65,7 @@ pub fn lock(dir: &Path) -> Result<Option<File>> {
     }
 }
 
-fn refuse(dir: &Path) -> Result<Option<File>> {
+fn refuse(dir: &Path) -> Result<Option<FolderLock>> {
     bail!(
         "another process is training in {}; wait for it or stop it, or set trainer.default_local_dir to another folder",
         dir.display()
@@ -86,7 +100,11 @@ pub fn is_locked(dir: &Path) -> Option<bool> {
     let file = File::open(path).ok()?;
     // The lock is shared, so processes that only check do not see each other.
     match file.try_lock_shared() {
-        Ok(()) => Some(false),
+        Ok(()) => {
+            // As for `FolderLock`: a copy in a starting child would block a run.
+            file.unlock().ok();
+            Some(false)
+        }
         Err(TryLockError::WouldBlock) => Some(true),
         Err(TryLockError::Error(_)) => None,
     }
@@ -103,14 +121,18 @@ mod tests {
         let held = lock(dir.path()).unwrap();
         assert_eq!([is_locked(dir.path()), is_locked(dir.path())], [Some(true); 2]);
         assert!(lock(dir.path()).unwrap_err().to_string().contains("another process"));
+        // A child that is about to run its program has a copy of the open file.
+        let FolderLock(file) = held.as_ref().unwrap();
+        let copy = file.try_clone().unwrap();
         drop(held);
         assert_eq!(is_locked(dir.path()), Some(false));
+        drop(copy);
 
         let look = File::open(dir.path().join(FILE)).unwrap();
         look.lock_shared().unwrap();
         let looking = std::thread::spawn(move || {
             sleep(PAUSE);
-            drop(look);
+            look.unlock().unwrap();
         });
         assert!(lock(dir.path()).unwrap().is_some(), "a check blocked a run");
         looking.join().unwrap();
