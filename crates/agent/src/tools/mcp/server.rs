@@ -57,6 +57,8 @@ pub(super) struct McpServer {
     place: String,
     options: McpOptions,
     link: Mutex<Option<Arc<dyn Transport>>>,
+    /// Counts the readers of event streams by its clones.
+    readers: Arc<()>,
 }
 
 impl McpServer {
@@ -66,7 +68,7 @@ impl McpServer {
     /// A missing program or unreachable address, no reply in time, an unsupported version of the protocol, or no tools.
     pub(super) fn start(config: McpServerConfig, file: &str, options: McpOptions) -> Result<(Self, Vec<Value>)> {
         let place = format!("{file}: the server `{}`", config.name);
-        let server = Self { config, place, options, link: Mutex::new(None) };
+        let server = Self { config, place, options, link: Mutex::new(None), readers: Arc::new(()) };
         let end = Instant::now() + server.options.start_timeout;
         let link = server.connect(end).map_err(|why| anyhow!("{} {why}", server.place))?;
         let tools = list(&*link, end).map_err(|failure| {
@@ -127,7 +129,7 @@ impl McpServer {
                 let site = HttpEndpoint::new(url, headers)?;
                 match transport {
                     HttpTransport::Streamable => Arc::new(StreamableHttp::new(site)),
-                    HttpTransport::Sse => match Sse::open(site, interrupt, end) {
+                    HttpTransport::Sse => match Sse::open(site, interrupt, &self.readers, end) {
                         Ok(link) => Arc::new(link),
                         Err(failure) => bail!("it {}", failure.words(self.options.start_timeout.as_secs_f64())),
                     },

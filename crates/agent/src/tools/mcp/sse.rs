@@ -19,6 +19,8 @@ use burnish_util::interrupt::Interrupt;
 
 /// The time limit of messages without a reply.
 const SIDE_TIMEOUT: Duration = Duration::from_secs(5);
+/// The most readers of one server. A reader whose stream was left stays until the server sends or ends something.
+const MAX_READERS: usize = 4;
 /// The interval between interrupt checks during the start.
 const POLL: Duration = Duration::from_millis(50);
 
@@ -36,19 +38,23 @@ struct Shared {
 }
 
 impl Sse {
-    /// Opens the stream, and waits until `end` for the address for messages.
+    /// Opens the stream, and waits until `end` for the address for messages. `readers` counts the readers of the server by its clones.
     ///
     /// # Errors
-    /// An unreachable server, or one that does not speak this protocol.
-    pub(super) fn open(site: HttpEndpoint, interrupt: Interrupt, end: Instant) -> Result<Self, McpError> {
+    /// An unreachable server, one that does not speak this protocol, or one that keeps many left streams open.
+    pub(super) fn open(site: HttpEndpoint, interrupt: Interrupt, readers: &Arc<()>, end: Instant) -> Result<Self, McpError> {
+        if Arc::strong_count(readers) > MAX_READERS {
+            return Err(McpError::undelivered(format!("keeps {MAX_READERS} silent streams open")));
+        }
         let shared = Arc::new(Shared { site, waiting: PendingRequests::default() });
         let (sender, urls) = channel();
-        let reader = shared.clone();
+        let (reader, one_reader) = (shared.clone(), readers.clone());
         // The thread ends with the stream. If the server keeps the stream open, it ends with this process.
         let thread = thread::Builder::new().name("mcp-events".to_owned());
         let read = move || {
             let reason = reader.read(&sender, end);
             reader.waiting.end(&reason.words(0.0));
+            drop(one_reader);
             _ = sender.send(Err(reason));
         };
         thread.spawn(read).map_err(|error| McpError::undelivered(format!("has no thread: {error}")))?;
@@ -145,5 +151,46 @@ impl Transport for Sse {
 impl Drop for Sse {
     fn drop(&mut self) {
         self.shared.waiting.end("was left");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::net::TcpListener;
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[test]
+    fn silent_streams_do_not_pile_up() {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", server.local_addr().unwrap());
+        let streams = Arc::new(Mutex::new(Vec::new()));
+        let kept = streams.clone();
+        thread::spawn(move || {
+            for mut stream in server.incoming().flatten() {
+                let head = BufReader::new(stream.try_clone().unwrap()).lines();
+                head.map_while(Result::ok).take_while(|line| !line.is_empty()).for_each(drop);
+                stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n").unwrap();
+                kept.lock().unwrap().push(stream);
+            }
+        });
+        let readers = Arc::new(());
+        let open = || {
+            let (site, end) = (HttpEndpoint::new(&url, &[]).unwrap(), Instant::now() + 3 * POLL);
+            Sse::open(site, Interrupt::default(), &readers, end).err().unwrap()
+        };
+        for _ in 0..MAX_READERS {
+            assert_eq!(open(), McpError::Late);
+        }
+        assert!(open().words(0.0).contains("4 silent streams"), "{}", open().words(0.0));
+        // A stream that ends makes room.
+        streams.lock().unwrap().clear();
+        let end = Instant::now() + Duration::from_secs(10);
+        while Arc::strong_count(&readers) > 1 && Instant::now() < end {
+            thread::sleep(POLL);
+        }
+        assert_eq!(open(), McpError::Late);
     }
 }
