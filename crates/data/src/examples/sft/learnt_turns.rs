@@ -22,7 +22,7 @@ pub(super) struct Turn {
     pub weight: f32,
 }
 
-/// SftA range of learnt tokens.
+/// A range of learnt tokens.
 #[derive(Debug)]
 pub(super) struct Span {
     pub tokens: Range<usize>,
