@@ -13,6 +13,7 @@ mod data;
 mod data_select;
 mod devices;
 mod doctor;
+mod dry_run_arg;
 mod error;
 mod eval;
 mod examples;

@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::args::ConfigArgs;
 use super::conversion::{ScriptSource, with_space};
+use super::dry_run_arg::DryRunArg;
 use super::error::CliError;
 use super::from_peer::{self, FromPeerArgs};
 use super::from_verl::{self, FromVerlArgs};
@@ -41,9 +42,8 @@ pub(crate) struct RunArgs {
     /// Arguments of the script; without a source, the words of a command
     #[arg(last = true, value_name = "ARGUMENT")]
     arguments: Vec<String>,
-    /// Check everything except the weights, print the plan and the estimated memory, and stop
-    #[arg(long)]
-    dry_run: bool,
+    #[command(flatten)]
+    dry_run: DryRunArg,
     /// Train without the options that burnish does not have
     #[arg(long)]
     leave_out: bool,
@@ -234,7 +234,7 @@ fn refuse_open(args: &RunArgs, described: &Described) -> Result<(), CliError> {
 }
 
 /// Runs the command of the kind.
-fn start(dry_run: bool, described: Described, output: Output) -> Result<(), CliError> {
+fn start(dry_run: DryRunArg, described: Described, output: Output) -> Result<(), CliError> {
     let Described { kind, config, overrides, recipe, typed, .. } = described;
     let subcommand = KINDS.iter().find(|known| known.kind == kind).map_or("", |known| subcommand(known.command));
     if is_first() {
@@ -251,7 +251,7 @@ fn start(dry_run: bool, described: Described, output: Output) -> Result<(), CliE
         Kind::Rm => stage::run::<Rm>(&StageArgs { dry_run, config }, output),
         Kind::Dpo => stage::run::<Dpo>(&StageArgs { dry_run, config }, output),
         Kind::Distill => stage::run::<Distill>(&StageArgs { dry_run, config }, output),
-        Kind::Generation => generate::run(&GenerateArgs { dry_run, config }, output.progress),
+        Kind::Generation => generate::run(&GenerateArgs { dry_run: dry_run.is_set(), config }, output.progress),
         Kind::Evaluation => eval::run(&eval::EvalArgs { config }),
     }
 }

@@ -3,6 +3,7 @@
 use clap::Args;
 
 use super::args::ConfigArgs;
+use super::dry_run_arg::DryRunArg;
 use super::error::CliError;
 use super::print::print;
 use super::together::{agreed, load, together};
@@ -11,9 +12,8 @@ use burnish_run::Output;
 
 #[derive(Args)]
 pub(crate) struct StageArgs {
-    /// Check everything except the weights, print the plan and the estimated memory, and stop
-    #[arg(long)]
-    pub(super) dry_run: bool,
+    #[command(flatten)]
+    pub(super) dry_run: DryRunArg,
     #[command(flatten)]
     pub(super) config: ConfigArgs,
 }
@@ -21,8 +21,8 @@ pub(crate) struct StageArgs {
 pub(super) fn run<O: Objective>(args: &StageArgs, output: Output) -> Result<(), CliError> {
     together(|ranks, interrupt| {
         let loaded = load::<O::Config>(ranks, &args.config)?;
-        if args.dry_run {
-            let described = agreed(ranks, stage::dry_run::<O>(loaded, ranks))?;
+        if args.dry_run.is_set() {
+            let described = agreed(ranks, stage::dry_run::<O>(loaded, ranks, args.dry_run.measures()))?;
             return if ranks.is_first() { print(&described) } else { Ok(()) };
         }
         let settings = args.config.kept.is_some().then(|| loaded.tree.clone());

@@ -3,6 +3,7 @@
 use clap::Args;
 
 use super::args::ConfigArgs;
+use super::dry_run_arg::DryRunArg;
 use super::error::CliError;
 use super::print::print;
 use super::together::{agreed, load, together};
@@ -12,9 +13,8 @@ use burnish_run::Output;
 
 #[derive(Args)]
 pub(crate) struct TrainArgs {
-    /// Check everything except the weights, print the plan and the estimated memory, and stop
-    #[arg(long)]
-    pub(super) dry_run: bool,
+    #[command(flatten)]
+    pub(super) dry_run: DryRunArg,
     #[command(flatten)]
     pub(super) config: ConfigArgs,
 }
@@ -22,8 +22,8 @@ pub(crate) struct TrainArgs {
 pub(super) fn run(args: &TrainArgs, output: Output) -> Result<(), CliError> {
     together(|ranks, interrupt| {
         let loaded = load::<PpoConfig>(ranks, &args.config)?;
-        if args.dry_run {
-            let described = agreed(ranks, setup::dry_run(loaded, ranks))?;
+        if args.dry_run.is_set() {
+            let described = agreed(ranks, setup::dry_run(loaded, ranks, args.dry_run.measures()))?;
             return if ranks.is_first() { print(&described) } else { Ok(()) };
         }
         // A run that only validates saves nothing, so signals keep their default effect.

@@ -8,14 +8,14 @@ use burnish_model::DecoderConfig;
 use burnish_model::lora::peft::PeftAdapter;
 use burnish_model::weights::{WeightFiles, weights_file};
 
-/// Returns the report: the named lines, then the memory. If this machine lacks memory, warns and reports all the same, because
+/// Returns the report: the named lines, the memory, and the `times`. If this machine lacks memory, warns and reports all the same, because
 /// the run may be planned for a larger machine.
-pub fn report(lines: &[(&str, String)], memory: &MemoryEstimate) -> String {
+pub fn report(lines: &[(&str, String)], memory: &MemoryEstimate, times: &str) -> String {
     if let Some(lack) = memory.lack() {
         tracing::warn!("{lack}; on a larger one it may run");
     }
     let lines: String = lines.iter().map(|(name, text)| format!("{name:10}  {text}\n")).collect();
-    format!("{lines}{memory}nothing was trained or written (--dry-run)\n")
+    format!("{lines}{memory}{times}nothing was trained or written (--dry-run)\n")
 }
 
 /// Describes the model in one line.

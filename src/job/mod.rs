@@ -19,6 +19,7 @@ mod hub_model;
 pub mod hub_names;
 pub mod inputs;
 pub mod lora_settings;
+pub(crate) mod measure;
 pub mod memory_estimate;
 pub mod merged_weights;
 pub mod models;

@@ -9,11 +9,14 @@ use burnish_config::schema::OnNonfinite;
 use burnish_util::no_follow;
 
 /// Writes the `rows` of a mini-batch to `<dir>/nonfinite/step_<step>.jsonl`, or to `step_<step>-2.jsonl` and so on if that file
-/// exists. Then follows `policy`.
+/// exists. Then follows `policy`. An empty `dir`, of a measurement, gets no file.
 ///
 /// # Errors
 /// With [`OnNonfinite::Error`] always; otherwise if the file cannot be written.
 pub fn report(policy: OnNonfinite, dir: &Path, step: u64, what: &str, rows: &[Value]) -> Result<()> {
+    if dir.as_os_str().is_empty() {
+        bail!("{what} is not finite");
+    }
     let name = |n: usize| if n == 1 { format!("step_{step}.jsonl") } else { format!("step_{step}-{n}.jsonl") };
     let (folder, mut n) = (dir.join("nonfinite"), 1);
     while folder.join(name(n)).exists() {

@@ -41,7 +41,7 @@ pub fn dry_run(loaded: Loaded<GenerationConfig>) -> Result<String> {
     if let Some(talks) = &inputs.talks {
         lines.insert(lines.len() - 1, ("agents", talks.agents.describe()));
     }
-    let report = report(&lines, &inputs.memory());
+    let report = report(&lines, &inputs.memory(), "");
     inputs.weights.leave();
     Ok(report)
 }

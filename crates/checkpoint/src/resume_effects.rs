@@ -43,6 +43,7 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
         SHOWN,
         &[
             "trainer.num_sample_generations",
+            "trainer.price_per_hour",
             "trainer.save_freq",
             "trainer.save_best",
             "trainer.test_freq",

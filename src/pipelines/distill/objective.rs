@@ -91,6 +91,15 @@ impl Objective for Distill {
         if config.algorithm.is_without_teacher() { Ok(()) } else { teacher::memory(config, memory) }
     }
 
+    fn for_measuring(config: &mut DistillConfig) -> (bool, Vec<&'static str>) {
+        if config.teacher.is_stored() {
+            return (false, vec![]);
+        }
+        // The teacher passes over each batch in its step, in place of all batches before the first step.
+        config.teacher.logits_file = None;
+        (true, vec![])
+    }
+
     fn describe(config: &DistillConfig, inputs: &StageInputs<SftExample>) -> Result<Vec<(&'static str, String)>> {
         let teacher = match config.algorithm.is_without_teacher() {
             true => "none: algorithm.kd_coef is 0".to_owned(),

@@ -1,5 +1,6 @@
 //! The objective of preference optimisation.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
@@ -14,6 +15,7 @@ use crate::job::unused_options::UnusedOption;
 use crate::pipelines::stage::{self, Measured, Objective, RowFiles, StageBatch, StageInputs};
 use burnish_algorithm::preference;
 use burnish_config::DpoConfig;
+use burnish_config::schema::Location;
 use burnish_data::Tokenizer;
 use burnish_distributed::Ranks;
 use burnish_model::{CausalLm, Gradients};
@@ -89,6 +91,12 @@ impl Objective for Dpo {
         if batch.training {
             self.warn_of_falling(measured, batch.step);
         }
+    }
+
+    fn for_measuring(config: &mut DpoConfig) -> (bool, Vec<&'static str>) {
+        config.trainer.default_local_dir = Location::resolved("", vec![PathBuf::new()], false);
+        config.reference.log_prob_path = None;
+        (true, if config.reference.precompute_log_prob { vec!["the reference's pass before the first step"] } else { vec![] })
     }
 
     /// A reference with stored log-probabilities is dropped before the first step, and takes less memory than training does.

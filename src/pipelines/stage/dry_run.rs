@@ -1,9 +1,10 @@
-//! `--dry-run` of a stage: reads and checks everything that a run does, without weights and steps.
+//! `--dry-run` of a stage: reads and checks everything that a run does, describes the run, and measures small steps of it.
 
 use anyhow::{Context, Result};
 
 use super::example::StageExample;
 use super::inputs::StageInputs;
+use super::measured::measured;
 use super::objective::Objective;
 use super::read::{find, longest};
 use super::settings::{cut, run_settings, unused_options};
@@ -11,6 +12,7 @@ use crate::job::disk::DiskPlan;
 use crate::job::dry_run::{check_weights, describe, names, report, steps, validation};
 use crate::job::inputs::RunInputs;
 use crate::job::lora_settings;
+use crate::job::measure::{RunLength, described, not_measured, prepare};
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::optimizer;
 use crate::job::rank_device::rank_device;
@@ -25,14 +27,14 @@ use burnish_distributed::Ranks;
 use burnish_model::memory::{ElementCount, LargestBatch};
 use burnish_model::{Cut, Sequence};
 
-/// Describes what a run of the stage would do.
+/// Describes what a run of the stage would do. `measures`: its times are measured, if this machine has the weights and the memory.
 ///
 /// # Errors
-/// If a run would be refused before its first step for a reason other than its weights.
-pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>, ranks: &Ranks) -> Result<String> {
+/// If a run would be refused before its first step; without a measurement, for a reason other than its weights.
+pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>, ranks: &Ranks, measures: bool) -> Result<String> {
     let device = rank_device(loaded.config.stage().trainer.device, ranks);
-    let RunInputs { weights, inputs, .. } = ranks.agree(find::<O>(&mut loaded, device))?;
-    weights.leave();
+    let RunInputs { weights, device, inputs } = ranks.agree(find::<O>(&mut loaded, device))?;
+    let lack = ranks.agree(prepare(weights, &mut loaded.config, measures))?;
     let named = NamedFiles::new(&mut loaded.config, &loaded.tree);
     let sources = named.checksums_to_resume(&loaded.config.stage().trainer.resume())?;
     let config = loaded.config;
@@ -72,7 +74,15 @@ pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>, ranks: &Ranks) -> Re
     let mixture = mixture(inputs.sampler.shares(), data.train_files);
     let lines: Vec<_> =
         before.into_iter().chain(processes).chain(mixture).chain(O::describe(&config, &inputs)?).chain(after).collect();
-    Ok(report(&lines, &memory))
+    let lack = lack.or_else(|| memory.lack());
+    let length = RunLength::new(&settings, resumed, !inputs.val.is_empty());
+    let price = trainer.price_per_hour;
+    let times = match lack {
+        _ if !measures => String::new(),
+        Some(lack) => not_measured(&lack),
+        None => described(measured::<O>(config.clone(), inputs, settings, &device, ranks)?, length, price),
+    };
+    Ok(report(&lines, &memory, &times))
 }
 
 /// Returns the line with each file's share of an epoch, if `data.train_weights` is set.

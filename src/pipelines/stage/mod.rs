@@ -12,6 +12,7 @@ mod dry_run;
 mod example;
 mod facts;
 mod inputs;
+mod measured;
 mod objective;
 mod pipeline;
 mod probe;

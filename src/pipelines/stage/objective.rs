@@ -135,6 +135,12 @@ pub trait Objective: Sized {
         Ok(())
     }
 
+    /// Changes the settings so that the first steps can be measured: nothing is written, and files about all rows are not read.
+    /// Returns true if the steps then need no other training rows than their own, and names the parts of a run that are left out.
+    fn for_measuring(_config: &mut Self::Config) -> (bool, Vec<&'static str>) {
+        (true, vec![])
+    }
+
     /// Returns further lines of a dry run: (name, text).
     fn describe(_config: &Self::Config, _inputs: &StageInputs<Self::Example>) -> Result<Vec<(&'static str, String)>> {
         Ok(vec![])

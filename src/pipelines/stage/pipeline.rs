@@ -42,10 +42,10 @@ use burnish_util::interrupt::Interrupt;
 
 /// The training of one model by an objective.
 pub struct Stage<O: Objective> {
-    config: O::Config,
+    pub(super) config: O::Config,
     objective: O,
-    learner: Learner,
-    inputs: StageInputs<O::Example>,
+    pub(super) learner: Learner,
+    pub(super) inputs: StageInputs<O::Example>,
     /// CRC-32, in hexadecimal, of the validation examples.
     validation_crc: String,
     state: StageState,
@@ -224,23 +224,51 @@ pub fn start<O: Objective>(
     let (inputs, model, ignored) = ranks.agree(open::<O>(&mut loaded, device, &ranks))?;
     let named = NamedFiles::new(&mut loaded.config, &loaded.tree);
     let sources = ranks.first(|| ranks.at_work(|| named.checksums()))?;
-    let config = loaded.config;
-    let keys = config.stage();
-    let build = || {
-        let objective = O::build(&config, &inputs, &model, &ranks)?;
-        let (optim, clip) = (keys.optim.optim(), keys.optim.clip_grad);
-        Ok((objective, learner(model, "optim", &optim, clip, inputs.total_steps, &ranks)?))
-    };
-    let (objective, learner) = ranks.agree(build())?;
-    let mut settings = run_settings(&config, inputs.sampler.batches_per_epoch(), inputs.total_steps);
-    settings.model = format!("{}: {}", keys.model.path, learner.model.size());
+    let stage = stage::<O>(loaded.config, inputs, model, &ranks)?;
+    let (config, inputs) = (&stage.config, &stage.inputs);
+    let mut settings = run_settings(config, inputs.sampler.batches_per_epoch(), inputs.total_steps);
+    settings.model = format!("{}: {}", config.stage().model.path, stage.learner.model.size());
     (settings.compared.ignored, settings.compared.sources) = (ignored, sources);
-    let validation_crc = crc::<O>(&inputs.val);
-    let stage = Stage { config, objective, learner, inputs, validation_crc, state: StageState::default() };
     if let Some(metric) = &settings.watched.metric {
         stage.check_watched(metric)?;
     }
     Run::start(stage, settings, &loaded.tree, output, interrupt, ranks)
+}
+
+/// Builds the loss and the optimizer. Collective.
+///
+/// # Errors
+/// If a file cannot be read or does not fit.
+pub(super) fn stage<O: Objective>(
+    config: O::Config,
+    inputs: StageInputs<O::Example>,
+    model: CausalLm,
+    ranks: &Ranks,
+) -> Result<Stage<O>> {
+    let build = || {
+        let objective = O::build(&config, &inputs, &model, ranks)?;
+        let keys = config.stage().optim;
+        Ok((objective, learner(model, "optim", &keys.optim(), keys.clip_grad, inputs.total_steps, ranks)?))
+    };
+    let (objective, learner) = ranks.agree(build())?;
+    let validation_crc = crc::<O>(&inputs.val);
+    Ok(Stage { config, objective, learner, inputs, validation_crc, state: StageState::default() })
+}
+
+/// Loads the initial model.
+///
+/// # Errors
+/// If its weights cannot be read or do not fit.
+pub(super) fn initial_model<O: Objective>(
+    config: &O::Config,
+    inputs: &StageInputs<O::Example>,
+    device: &burn::tensor::Device,
+) -> Result<CausalLm> {
+    let keys = config.stage();
+    let bfloat16 = is_bfloat16(keys.model.dtype, keys.trainer.device, device);
+    let model = O::model(config, device)?.computing(bfloat16, keys.model.enable_gradient_checkpointing);
+    let model = O::prepared(config, inputs, model)?;
+    lora_settings::adapt(model, &keys.model.lora(), keys.model.path.as_path(), keys.trainer.seed)
 }
 
 /// Reads the inputs and the initial model; also returns the settings without effect.
@@ -272,12 +300,7 @@ fn open<O: Objective>(
         settings.resumed_step(&loaded.tree)?;
     }
     weights.fetch(&mut loaded.config)?;
-    let config = &loaded.config;
-    let keys = config.stage();
-    let bfloat16 = is_bfloat16(keys.model.dtype, keys.trainer.device, &device);
-    let model = O::model(config, &device)?.computing(bfloat16, keys.model.enable_gradient_checkpointing);
-    let model = O::prepared(config, &inputs, model)?;
-    let model = lora_settings::adapt(model, &keys.model.lora(), keys.model.path.as_path(), keys.trainer.seed)?;
+    let model = initial_model::<O>(&loaded.config, &inputs, &device)?;
     Ok((inputs, model, ignored))
 }
 

@@ -1,8 +1,8 @@
-//! `trainer --dry-run`: reads and checks everything that a run does, except weights and steps, then describes the run and its
-//! memory.
+//! `trainer --dry-run`: reads and checks everything that a run does, describes the run and its memory, and measures small steps.
 
 use anyhow::{Context, Result};
 
+use super::measured::measured;
 use super::memory_plan::{MemoryPlan, plan_memory};
 use super::run_settings::run_settings;
 use super::start::find;
@@ -11,6 +11,7 @@ use crate::job::disk::DiskPlan;
 use crate::job::dry_run::{check_weights, describe, names, report, steps, validation};
 use crate::job::inputs::RunInputs;
 use crate::job::lora_settings;
+use crate::job::measure::{RunLength, described, not_measured, prepare};
 use crate::job::rank_device::rank_device;
 use crate::job::sharding_plan::ShardingPlan;
 use crate::job::sources::NamedFiles;
@@ -19,15 +20,16 @@ use burnish_distributed::Ranks;
 use burnish_model::memory::ElementCount;
 use burnish_util::interrupt::Interrupt;
 
-/// Describes what a run of reinforcement learning would do.
+/// Describes what a run of reinforcement learning would do. `measures`: its times are measured, if this machine has the weights
+/// and the memory.
 ///
 /// # Errors
-/// Everything that a run would refuse before its first step: configuration, data, tokenizer, model, device, checkpoint. Of the
-/// weights it checks only the number, and it does not try to write files.
-pub fn dry_run(mut loaded: Loaded<PpoConfig>, ranks: &Ranks) -> Result<String> {
+/// Everything that a run would refuse before its first step: configuration, data, tokenizer, model, device, checkpoint. Without
+/// a measurement, only the number of the weights is checked. No file is written.
+pub fn dry_run(mut loaded: Loaded<PpoConfig>, ranks: &Ranks, measures: bool) -> Result<String> {
     let device = rank_device(loaded.config.trainer.device, ranks);
-    let RunInputs { weights, inputs, .. } = ranks.agree(find(&mut loaded, device, &Interrupt::default()))?;
-    weights.leave();
+    let RunInputs { weights, device, inputs } = ranks.agree(find(&mut loaded, device, &Interrupt::default()))?;
+    let lack = ranks.agree(prepare(weights, &mut loaded.config, measures))?;
     let named = NamedFiles::new(&mut loaded.config, &loaded.tree);
     let sources = named.checksums_to_resume(&loaded.config.trainer.resume())?;
     let config = loaded.config;
@@ -69,5 +71,13 @@ pub fn dry_run(mut loaded: Loaded<PpoConfig>, ranks: &Ranks) -> Result<String> {
     .chain(other_models)
     .chain(judge)
     .collect();
-    Ok(report(&lines, &memory))
+    let lack = lack.or_else(|| memory.lack());
+    let length = RunLength::new(&settings, resumed, config.data.val_files.is_some());
+    let price = trainer.price_per_hour;
+    let times = match lack {
+        _ if !measures => String::new(),
+        Some(lack) => not_measured(&lack),
+        None => described(measured(config.clone(), inputs, settings, &device, ranks)?, length, price),
+    };
+    Ok(report(&lines, &memory, &times))
 }

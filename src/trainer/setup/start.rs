@@ -65,7 +65,7 @@ fn build(
     interrupt: &Interrupt,
     ranks: &Ranks,
 ) -> Result<(Trainer, RunSettings, (ElementCount, &'static str), String)> {
-    let RunInputs { weights, device, mut inputs } = find(loaded, device, interrupt)?;
+    let RunInputs { weights, device, inputs } = find(loaded, device, interrupt)?;
     let config = &loaded.config;
     let sharding = ShardingPlan::new(ranks, config.trainer.gradient_slices, &config.trainer.resume());
     let memory = plan_memory(config, &inputs, &sharding)?.memory;
@@ -87,31 +87,41 @@ fn build(
         settings.resumed_step(&loaded.tree)?;
     }
     weights.fetch(&mut loaded.config)?;
-    let config = Arc::new(loaded.config.clone());
+    let config = &loaded.config;
+    let mut settings = run_settings(config, inputs.steps_per_epoch, inputs.total_steps);
+    let trainer = trainer(Arc::new(config.clone()), inputs, &device, ranks)?;
+    settings.model = format!("{}: {}", config.actor_rollout_ref.model.path, trainer.learning.policy().size());
+    settings.compared.ignored = ignored;
+    Ok((trainer, settings, (needed, phase), disk.describe()))
+}
+
+/// Loads the models. Not collective.
+pub(super) fn trainer(
+    config: Arc<PpoConfig>,
+    mut inputs: TrainerInputs,
+    device: &burn::tensor::Device,
+    ranks: &Ranks,
+) -> Result<Trainer> {
     let advantages = advantages(&config, inputs.estimator.clone(), ranks)?;
     let critic = match inputs.plan.critic {
-        Some(_) => Some(load_critic(&config, &inputs, &device)?),
+        Some(_) => Some(load_critic(&config, &inputs, device)?),
         None => None,
     };
-    let model = load_model(&config, &device)?;
-    let mut settings = run_settings(&config, inputs.steps_per_epoch, inputs.total_steps);
-    settings.model = format!("{}: {}", config.actor_rollout_ref.model.path, model.size());
-    settings.compared.ignored = ignored;
+    let model = load_model(&config, device)?;
     let learning = learning_side(&config, &inputs, model, critic, &advantages, ranks)?;
     let post_processing = inputs.post_processing.take();
-    let trainer = Trainer {
-        sampling: sampling_side(&config, inputs, &device, ranks)?,
+    Ok(Trainer {
+        sampling: sampling_side(&config, inputs, device, ranks)?,
         learning,
         advantages,
         post_processing,
         reported: Default::default(),
         signal: Default::default(),
         tool_watch: Default::default(),
-        gpu: DeviceMemory::watch(&device),
+        gpu: DeviceMemory::watch(device),
         tokens: 0,
         config,
-    };
-    Ok((trainer, settings, (needed, phase), disk.describe()))
+    })
 }
 
 /// Resolves names, opens the device and reads the inputs.

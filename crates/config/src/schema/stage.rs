@@ -176,6 +176,7 @@ pub struct StageTrainerConfig {
     pub eval_delay: u64,
     pub seed: u64,
     pub device: Device,
+    pub price_per_hour: Option<f64>,
     pub gradient_slices: Option<usize>,
     pub balance_batch: bool,
     pub nccl_timeout: u64,

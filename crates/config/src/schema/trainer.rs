@@ -20,6 +20,7 @@ pub struct TrainerConfig {
     pub log_completions: usize,
     pub num_sample_generations: usize,
     pub device: Device,
+    pub price_per_hour: Option<f64>,
     pub gradient_slices: Option<usize>,
     pub balance_batch: bool,
     pub seed: u64,
