@@ -8,7 +8,7 @@ mod measurable;
 mod report;
 mod steps;
 
-pub(crate) use forecast::{StepForecast, StepWork, TimedStep};
+pub(crate) use forecast::{StepWork, TimedStep};
 pub(crate) use measurable::{Measurable, StepPlan, StepSize};
 pub(crate) use report::{RunLength, Times};
 pub(crate) use steps::measure;

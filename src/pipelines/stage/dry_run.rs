@@ -80,7 +80,7 @@ pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>, ranks: &Ranks, measu
     let times = match lack {
         _ if !measures => String::new(),
         Some(lack) => not_measured(&lack),
-        None => described(measured::<O>(config.clone(), inputs, settings, &device, ranks)?, length, price),
+        None => described(measured::<O>(config, inputs, settings, &device, ranks)?, length, price),
     };
     Ok(report(&lines, &memory, &times))
 }

@@ -77,7 +77,7 @@ pub fn dry_run(mut loaded: Loaded<PpoConfig>, ranks: &Ranks, measures: bool) -> 
     let times = match lack {
         _ if !measures => String::new(),
         Some(lack) => not_measured(&lack),
-        None => described(measured(config.clone(), inputs, settings, &device, ranks)?, length, price),
+        None => described(measured(config, inputs, settings, &device, ranks)?, length, price),
     };
     Ok(report(&lines, &memory, &times))
 }
