@@ -6,6 +6,7 @@ use super::passes;
 use super::side::LearningSide;
 use crate::trainer::batch::Batch;
 use crate::trainer::batch::columns::Column;
+use crate::trainer::metrics::depth::probability_differences;
 use burnish_algorithm::aggregate::{token_weights, trained_sequences};
 use burnish_model::{CausalLm, ComparisonTarget, Cut, Sequence, TokenStats};
 use burnish_tracking::Metrics;
@@ -29,8 +30,11 @@ impl LearningSide {
             token_weights(self.aggregation, batch.offsets(), &batch[Column::Mask], count, actor.loss_scale_factor, width);
         let entropy: f64 = entropy.iter().zip(&weights).map(|(h, w)| *h as f64 * *w as f64).sum();
         metrics.set("actor/entropy", entropy);
+        let sampled = batch.sampled();
+        let by_depth =
+            probability_differences(batch.offsets(), |t| sampled[t], &batch[Column::RolloutLogProb], &log_prob);
+        metrics.extend(by_depth.into_iter().map(|(name, sum, count)| (name, sum / count)));
         if rollout.calculate_log_probs {
-            let sampled = batch.sampled();
             let of_sampled = |column: &[f32]| -> Vec<f32> {
                 column.iter().zip(&sampled).filter(|(_, sampled)| **sampled).map(|(x, _)| *x).collect()
             };

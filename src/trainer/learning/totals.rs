@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use crate::trainer::batch::columns::{BatchColumns, Column};
 use crate::trainer::batch::nonfinite::NonfiniteValue;
+use crate::trainer::metrics::depth::probability_differences;
 use burnish_algorithm::loss::LossResult;
 use burnish_algorithm::policy_loss::Metric;
 use burnish_algorithm::sequences;
@@ -102,6 +104,23 @@ impl Totals {
                 self.log_ratios.push(log_ratios.iter().sum());
                 self.ratios.extend(log_ratios.iter().map(|d| d.exp()));
             }
+        }
+    }
+
+    /// Adds the values of a micro-batch of the first update of a step, which show if generation and training compute the same: the
+    /// range of π/π_old, where `old_log_prob` exists, as `actor/first_ratio`; and the difference of probabilities by depth, unless
+    /// the pass of the old policy has reported it.
+    pub(crate) fn add_first(&mut self, columns: &BatchColumns, log_prob: &[f32], old_log_prob: Option<&[f32]>) {
+        let mask = &columns[Column::Mask];
+        if let Some(old) = old_log_prob {
+            let trained = (0..mask.len()).filter(|&t| mask[t] != 0.0);
+            self.add_range("actor/first_ratio", &trained.map(|t| (log_prob[t] - old[t]).exp()).collect::<Vec<_>>());
+        }
+        if columns.get(Column::OldLogProb).is_none()
+            && let Some(generation) = columns.get(Column::RolloutLogProb)
+        {
+            let by_depth = probability_differences(columns.offsets(), |t| mask[t] != 0.0, generation, log_prob);
+            by_depth.into_iter().for_each(|(name, sum, count)| add(&mut self.per_token, name.into(), [(sum, count)]));
         }
     }
 

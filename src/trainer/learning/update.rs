@@ -144,6 +144,9 @@ impl LearningSide {
                 totals.add(&result);
                 let old_log_prob = self.old_log_prob(&columns);
                 totals.add_ratios(columns.offsets(), &columns[Column::Mask], &stats.log_prob, old_log_prob);
+                if mini.is_first() {
+                    totals.add_first(&columns, &stats.log_prob, old_log_prob);
+                }
                 TokenGrads { log_prob: result.d_log_prob, entropy: result.d_entropy, full_kl: result.d_full_kl }
             });
             self.actor.ranks.beat();
@@ -261,6 +264,11 @@ pub(super) struct ActorMiniBatch<'a> {
 }
 
 impl<'a> ActorMiniBatch<'a> {
+    /// Returns true for the first update of a step, before which the policy is the one that generated.
+    fn is_first(&self) -> bool {
+        self.place[1..] == [0, 0]
+    }
+
     fn sequences_of(&self, micro: &[usize]) -> Vec<Sequence<'a>> {
         micro.iter().map(|&j| self.sequences[j]).collect()
     }

@@ -10,9 +10,9 @@ use crate::phase::AFTER;
 pub(super) const ENGINE_GAP: Check = Check {
     name: "generation against training",
     phases: AFTER,
-    reads: "`training/rollout_probs_diff_mean`, `rollout_actor_probs_pearson_corr`, `rollout_corr/*`; of TRL `sampling/*`",
+    reads: "`training/rollout_probs_diff_mean`, also by depth, `rollout_actor_probs_pearson_corr`, `rollout_corr/*`; of TRL `sampling/*`",
     number: "the metric that is farthest from its bound, mean of the last five steps",
-    threshold: "difference of probabilities above 0.05, correlation below 0.9, KL above 0.1, mean weight outside 0.5 to 2 warn",
+    threshold: "difference of probabilities above 0.05 (at any depth of the response, on the mean or at the last), correlation below 0.9, KL above 0.1, mean weight outside 0.5 to 2 warn",
     meaning: "The engine that generates has other weights, another template, temperature or precision than the one that trains.",
     remedy: "Check that the engine gets each update, and its temperature, top_p and precision; rollout correction bounds the rest.",
     judge,
@@ -33,9 +33,69 @@ const BOUNDS: &[(&str, f64, f64)] = &[
 fn judge(evidence: &Evidence) -> Finding {
     let known = BOUNDS.iter().map(|bound| (bound, evidence.series(bound.0))).filter(|(_, series)| !series.is_empty());
     let values: Vec<(&(&str, f64, f64), f64)> = known.map(|(bound, series)| (bound, mean(ending(&series, 5)))).collect();
+    let depths = by_depth(evidence);
     match values.iter().find(|((_, low, high), value)| !(*low..=*high).contains(value)) {
-        Some(((name, ..), value)) => Finding::warn(*value, format!("{name} is {}", short(*value))),
+        Some(((name, ..), value)) => {
+            let place = place(&depths).map_or_else(String::new, |(place, _)| format!("; {place}"));
+            let finding = Finding::warn(*value, format!("{name} is {}{place}", short(*value)));
+            advised(finding, &depths)
+        }
+        None if depths.iter().any(|(_, gap)| *gap > DEPTH_BOUND) => {
+            let (bucket, gap) = depths.iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("one is above the bound");
+            let place = place(&depths).map_or_else(String::new, |(place, _)| format!("; {place}"));
+            let sentence = format!("probabilities differ by {} at tokens {bucket} of the responses{place}", short(*gap));
+            advised(Finding::warn(*gap, sentence), &depths)
+        }
+        None if !depths.is_empty() && values.is_empty() => {
+            let most = depths.iter().map(|(_, gap)| *gap).fold(0.0, f64::max);
+            Finding::pass(most, "generation and training agree at every depth of the responses")
+        }
         None if values.is_empty() => Finding::not_applicable("the run does not compare generation with training"),
         None => Finding::pass(values[0].1, "generation and training agree"),
+    }
+}
+
+/// Prefix of the difference of probabilities by the depth of a token in its response, and the depths, in their order.
+const BY_DEPTH: &str = "training/rollout_probs_diff_mean/";
+const DEPTHS: [&str; 5] = ["0-15", "16-63", "64-255", "256-1023", "1024+"];
+/// Largest difference of probabilities at a depth.
+const DEPTH_BOUND: f64 = 0.05;
+/// Ratio of the last to the first depth from which a gap grows.
+const GROWTH: f64 = 4.0;
+
+/// Returns the mean difference of the last five steps at each depth that has one.
+fn by_depth(evidence: &Evidence) -> Vec<(&'static str, f64)> {
+    let of = |depth: &'static str| {
+        let series = evidence.series(&format!("{BY_DEPTH}{depth}"));
+        (!series.is_empty()).then(|| (depth, mean(ending(&series, 5))))
+    };
+    DEPTHS.into_iter().filter_map(of).collect()
+}
+
+/// Says where responses differ, and what that is a sign of; `None` with fewer than two depths.
+fn place(depths: &[(&str, f64)]) -> Option<(String, &'static str)> {
+    let [(first, early), .., (last, late)] = depths else { return None };
+    let (early, late) = (*early, *late);
+    let place = |word: &str| format!("the gap {word}: {} at tokens {first}, {} at tokens {last}", short(early), short(late));
+    Some(match () {
+        () if late > GROWTH * early => (
+            place("grows with the depth"),
+            "A gap that grows with the depth comes from the cache of keys and values, or from positions: compare long responses alone.",
+        ),
+        () if early > GROWTH * late => (
+            place("is at the beginning"),
+            "A gap at the beginning comes from the prompt: its template, a token that generation adds or training lacks.",
+        ),
+        () => (
+            place("is the same at all depths"),
+            "A gap at all depths comes from temperature, filters such as top_p, precision, or weights that the engine did not get.",
+        ),
+    })
+}
+
+fn advised(finding: Finding, depths: &[(&str, f64)]) -> Finding {
+    match place(depths) {
+        Some((_, advice)) => finding.advise(advice),
+        None => finding,
     }
 }

@@ -10,15 +10,42 @@ use crate::phase::AFTER;
 pub(super) const FIRST_STEP: Check = Check {
     name: "first KL",
     phases: AFTER,
-    reads: "`actor/reward_kl_penalty`, `actor/kl_loss` and `actor/ppo_kl` of the first step",
+    reads: "`actor/reward_kl_penalty`, `actor/kl_loss` and `actor/ppo_kl` of the first step; `actor/first_ratio_*` of all steps",
     number: "KL to the reference, or to the sampling policy, before the first update",
-    threshold: "above 1e-3 warns, above 0.02 fails; a loss that is a mean over several updates is not judged",
+    threshold: "KL above 1e-3 warns, above 0.02 fails, unless it is a mean over several updates; a ratio off 1 by 0.05 warns, by 0.5 fails",
     meaning: "Before the first update the policy equals its reference, so another number means other weights, mask, or temperature.",
     remedy: "Let the reference have the weights, the template and the temperature that training starts from; switch dropout off.",
     judge,
 };
 
 fn judge(evidence: &Evidence) -> Finding {
+    let of_ratio = judge_ratio(evidence);
+    let of_kl = judge_kl(evidence);
+    match of_ratio {
+        Some(of_ratio) if of_ratio.verdict > of_kl.verdict => of_ratio,
+        _ => of_kl,
+    }
+}
+
+/// Judges π/π_old at the first update of each step, where both are the same policy; `None` if no row has it. In bypass mode π_old
+/// is that of generation, whose difference another check judges.
+fn judge_ratio(evidence: &Evidence) -> Option<Finding> {
+    if evidence.setting(BYPASS).is_some_and(|value| value == &Value::Bool(true)) {
+        return None;
+    }
+    let bounds = ["actor/first_ratio_min", "actor/first_ratio_max"].map(|name| evidence.series(name));
+    let off = bounds.iter().flatten().map(|(step, ratio)| (*step, (ratio - 1.0).abs()));
+    let (step, off) = off.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let sentence = format!("at the first update of step {step}, a ratio is {} away from 1", short(off));
+    let remedy = "Recomputed log-probabilities and those of the update must be of the same weights, tokens and temperature.";
+    Some(match off {
+        _ if off > 0.5 => Finding::fail(off, sentence).advise(remedy),
+        _ if off > 0.05 => Finding::warn(off, sentence).advise(remedy),
+        _ => Finding::pass(off, sentence),
+    })
+}
+
+fn judge_kl(evidence: &Evidence) -> Finding {
     let Some(row) = evidence.rows.iter().find(|row| row.step == 1) else {
         return Finding::not_applicable("the metrics lack step 1");
     };
