@@ -84,7 +84,7 @@ pub const LISTINGS: &[Listing] = &[
     listing("reward check", "a response", &["response", "row"]),
     listing("runs diff", "a setting that differs, or a result", &["a", "b", "key", "of"]),
     listing("runs ls", "a run", RUN),
-    listing("runs samples", "a prompt at a step", &["advantages", "cut", "note", "prompt", "row", "scores", "step"]),
+    listing("runs samples", "a prompt at a step", &["advantages", "cut", "note", "prompt", "row", "scores", "step", "updates"]),
     Listing { further: &["checkpoints", "metrics"], ..listing("runs show", "the run", RUN) },
     listing("self-check", "a check", &["advice", "check", "found", "ok", "seconds"]),
 ];

@@ -11,6 +11,7 @@ use super::run_folder;
 use burnish_checkpoint::{Checkpoints, RunFacts, check_changes, step_of};
 use burnish_config::Tree;
 use burnish_config::schema::{Frequency, OnNonfinite, ResumeKeys, TrainerResumeMode};
+use burnish_model::ops::cpu_kernels;
 use burnish_run::{Output, RunInfo, WatchedMetric};
 use burnish_tracking::TrackedRun;
 
@@ -146,9 +147,11 @@ impl RunSettings {
     }
 
     /// Describes the run for `run.json`.
-    pub(super) fn info(&self, tree: &Tree, validated_after: Option<u64>) -> RunInfo {
+    pub(super) fn info(&self, tree: &Tree, validated_after: Option<u64>, slices: usize) -> RunInfo {
         RunInfo {
             device: self.device.clone(),
+            instructions: cpu_kernels().to_owned(),
+            gradient_slices: Some(slices),
             model: self.model.clone(),
             validated_after,
             ..RunInfo::new(self.kind, &self.project, &self.experiment).with_settings(tree.settings())

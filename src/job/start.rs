@@ -99,7 +99,7 @@ impl<P: Pipeline> Run<P> {
                 );
             }
         } else {
-            let info = settings.info(tree, run.at.validated_after);
+            let info = settings.info(tree, run.at.validated_after, ranks.slices().count);
             if is_first && resume.is_none() {
                 move_earlier_record(settings.dir())?;
             }

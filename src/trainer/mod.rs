@@ -27,6 +27,7 @@ use self::learning::LearningSide;
 use self::metrics::agent_metrics::{self, ToolWatch};
 use self::metrics::signal::{self, Signal};
 use self::metrics::{timing, trl_metrics};
+use self::sampling::samples::UsedSamples;
 use self::sampling::{ReportedNames, SamplingSide, samples};
 use self::state::{TrainerState, nothing_updated};
 use crate::job::clock::StepClock;
@@ -106,8 +107,10 @@ impl Pipeline for Trainer {
             clock.time("update_actor", || learning.update_actor(&batch, at, &mut metrics))?;
             learning.sync_reference(at.step);
         }
-        at.ranks.first(|| samples::dump(&batch, config.trainer.rollout_data_dir.as_ref(), at.step))?;
-        samples::show_completions(&batch, &sampling.tokenizer, &config.trainer, at)?;
+        let used =
+            UsedSamples { batch: &batch, updates: learning.numbers_of_updates(&batch, at.step), discarded: &sampling.discarded };
+        at.ranks.first(|| samples::dump(&used, config.trainer.rollout_data_dir.as_ref(), at.step))?;
+        samples::show_completions(&used, &sampling.tokenizer, &config.trainer, at)?;
 
         metrics::of_batch(&batch, &config.data, &mut metrics);
         agent_metrics::of_batch(&batch, &mut metrics);

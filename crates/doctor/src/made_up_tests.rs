@@ -63,6 +63,13 @@ const CASES: &[Case] = &[
     ("clipping", "clipping", 9, &[("actor/pg_clipfrac", |_| 0.5)], Warn),
     ("no clipping", "clipping", 9, &[("actor/pg_clipfrac", |_| 0.0)], Pass),
     ("other weights in the engine", "generation against training", 9, &[("rollout_corr/kl", |_| 0.4)], Warn),
+    ("a gap that grows with the depth", "generation against training", 9,
+        &[("training/rollout_probs_diff_mean/0-15", |_| 1e-4), ("training/rollout_probs_diff_mean/64-255", |_| 0.2)], Warn),
+    ("one engine at all depths", "generation against training", 9,
+        &[("training/rollout_probs_diff_mean/0-15", |_| 1e-7), ("training/rollout_probs_diff_mean/64-255", |_| 1e-6)], Pass),
+    ("a ratio that is not 1", "first KL", 9, &[("actor/first_ratio_min", |_| 0.4), ("actor/first_ratio_max", |_| 1.1)], Fail),
+    ("a ratio of bfloat16", "first KL", 9, &[("actor/first_ratio_max", |s| if s == 7.0 { 1.1 } else { 1.0 })], Warn),
+    ("ratios of 1", "first KL", 9, &[("actor/first_ratio_min", |_| 1.0 - 1e-6), ("actor/first_ratio_max", |_| 1.0)], Pass),
     ("one engine", "generation against training", 9, &[("training/rollout_probs_diff_mean", |_| 1e-7)], Pass),
     ("a critic of noise", "critic", 60, &[("critic/vf_explained_var", |_| -0.1)], Warn),
     ("a critic that learns", "critic", 60, &[("critic/vf_explained_var", |s| s / 60.0)], Pass),
@@ -81,6 +88,21 @@ fn thresholds_and_traps() {
     for (what, check, steps, curves, expected) in CASES {
         assert_eq!(verdict(&run(*steps, curves), check), *expected, "{what}");
     }
+}
+
+/// The depth at which generation and training differ says where to look.
+#[test]
+fn a_gap_has_its_advice_by_depth() {
+    let advice = |early: fn(f64) -> f64, late: fn(f64) -> f64| {
+        let evidence =
+            run(9, &[("training/rollout_probs_diff_mean/0-15", early), ("training/rollout_probs_diff_mean/256-1023", late)]);
+        let found = diagnose(&evidence).into_iter().find(|one| one.check.name == "generation against training").unwrap();
+        (found.finding.sentence, found.finding.remedy.unwrap())
+    };
+    let (sentence, remedy) = advice(|_| 0.001, |_| 0.1);
+    assert!(sentence.contains("at tokens 256-1023") && sentence.contains("grows") && remedy.contains("cache"), "{sentence}");
+    assert!(advice(|_| 0.1, |_| 0.001).1.contains("template"));
+    assert!(advice(|_| 0.1, |_| 0.09).1.contains("temperature"));
 }
 
 /// A text is bare only if the model has a template whose marks the text lacks.

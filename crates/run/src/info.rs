@@ -56,6 +56,12 @@ pub struct RunInfo {
     pub step: u64,
     pub total_steps: u64,
     pub device: String,
+    /// Instructions of the CPU's operations, such as `AVX2`: other ones round differently. Empty in records of old versions.
+    #[serde(default)]
+    pub instructions: String,
+    /// Number of slices whose gradients the last process summed. Records of old versions lack it.
+    #[serde(default)]
+    pub gradient_slices: Option<usize>,
     /// The model and its size.
     pub model: String,
     /// Metrics file, relative to `cwd`.
@@ -154,6 +160,8 @@ impl RunInfo {
             step: 0,
             total_steps: 0,
             device: String::new(),
+            instructions: String::new(),
+            gradient_slices: None,
             model: String::new(),
             metrics: PathBuf::new(),
             state: RunState::Running,

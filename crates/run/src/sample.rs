@@ -34,6 +34,12 @@ pub struct Sample {
     pub components: Map<String, Value>,
     /// Reason why the response ended: `stop` or `length`.
     pub finish: String,
+    /// Reason why dynamic sampling discarded the group of the response; `None` for a response that was not discarded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discarded: Option<String>,
+    /// Numbers of the updates of the step that learned from the response, from 1.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub updates: Vec<usize>,
     /// Tokens of the response, each as its text.
     pub tokens: Vec<String>,
     /// log π of each token.

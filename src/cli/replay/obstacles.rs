@@ -3,6 +3,8 @@
 use serde_json::Value;
 
 use super::recorded::RecordedSteps;
+use burnish_model::ops::cpu_kernels;
+use burnish_run::RunInfo;
 use burnish_util::platform::host_name;
 
 /// A setting that leads out of this process.
@@ -43,17 +45,26 @@ const OBSTACLES: &[Obstacle] = &[
 /// Returns a line for each reason why a replay may differ from the record.
 pub(super) fn find(recorded: &RecordedSteps) -> Vec<String> {
     let info = &recorded.info;
+    let mut lines = of_machine(info);
+    for setting in &info.config {
+        let found = OBSTACLES.iter().find(|one| setting.key.ends_with(one.key) && (one.is_one)(&setting.value));
+        lines.extend(found.map(|one| format!("{}={}: {}", setting.key, shown(&setting.value), one.why)));
+    }
+    lines
+}
+
+/// Returns the reasons in the program and the machine.
+fn of_machine(info: &RunInfo) -> Vec<String> {
     let (version, host) = (env!("CARGO_PKG_VERSION"), host_name());
     let mut lines = Vec::new();
     if info.version != version {
         lines.push(format!("burnish {} made the run, and this is {version}", info.version));
     }
-    if info.host != host {
+    let (theirs, ours) = (info.instructions.as_str(), cpu_kernels());
+    if !theirs.is_empty() && theirs != ours {
+        lines.push(format!("the run computed with {theirs}, and this processor computes with {ours}: the last digits differ"));
+    } else if info.host != host {
         lines.push(format!("the run was on {}, and this is {host}: another processor may round differently", info.host));
-    }
-    for setting in &info.config {
-        let found = OBSTACLES.iter().find(|one| setting.key.ends_with(one.key) && (one.is_one)(&setting.value));
-        lines.extend(found.map(|one| format!("{}={}: {}", setting.key, shown(&setting.value), one.why)));
     }
     lines
 }
@@ -66,6 +77,19 @@ fn shown(value: &Value) -> String {
 mod tests {
     use super::*;
     use burnish_config::kinds::KINDS;
+
+    #[test]
+    fn other_instructions_are_named() {
+        let lines = |instructions: &str| {
+            let mut info = RunInfo::new("ppo", "p", "e");
+            info.instructions = instructions.to_owned();
+            of_machine(&info)
+        };
+        assert_eq!(lines(cpu_kernels()), Vec::<String>::new());
+        assert_eq!(lines(""), Vec::<String>::new(), "old records do not say");
+        let other = lines("another kind");
+        assert!(other.len() == 1 && other[0].contains("the run computed with another kind"), "{other:?}");
+    }
 
     #[test]
     fn every_obstacle_is_a_setting() {

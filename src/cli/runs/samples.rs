@@ -1,6 +1,6 @@
 //! `trainer runs samples`: when each prompt of a run was seen, and the scores of its responses.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
@@ -54,6 +54,10 @@ struct SeenResponse {
     score: Option<f64>,
     advantage: Option<f64>,
     is_cut: bool,
+    /// Reason why dynamic sampling discarded it.
+    discarded: Option<String>,
+    /// Updates of the step that learned from it.
+    updates: Vec<u64>,
 }
 
 /// A prompt with the responses of each step that saw it.
@@ -120,6 +124,8 @@ fn response(line: &Value) -> Option<SeenResponse> {
         score: number("score").filter(|score| score.is_finite()),
         advantage: number("advantage"),
         is_cut: line["finish"] == "length",
+        discarded: line["discarded"].as_str().map(str::to_owned),
+        updates: line["updates"].as_array().iter().flat_map(|all| all.iter().filter_map(Value::as_u64)).collect(),
     })
 }
 
@@ -181,11 +187,13 @@ impl SeenPrompt {
             };
             let cut = responses.iter().filter(|response| response.is_cut).count();
             let cut = if cut > 0 { format!("{cut} cut by the limit") } else { String::new() };
-            let note = note(responses).into_iter().map(str::to_owned).chain([cut]).filter(|note| !note.is_empty());
+            let note = note(responses).into_iter().chain([cut]).filter(|note| !note.is_empty());
             let note = note.collect::<Vec<_>>().join(", ");
-            vec![step.to_string(), joined(&|response| response.score), joined(&|response| response.advantage), note]
+            let updates: Vec<String> = updates(responses).iter().map(u64::to_string).collect();
+            let [scores, advantages] = [joined(&|response| response.score), joined(&|response| response.advantage)];
+            vec![step.to_string(), scores, advantages, updates.join(" "), note]
         });
-        let heads = ["step", "scores", "advantages", ""];
+        let heads = ["step", "scores", "advantages", "updates", ""];
         format!("row {}: {}\n{}\n", self.name(), printable(&self.text), table(&heads, rows))
     }
 
@@ -202,17 +210,26 @@ impl SeenPrompt {
             "advantages": numbers(&|response| response.advantage),
             "cut": responses.iter().filter(|response| response.is_cut).count(),
             "note": note(responses),
+            "updates": updates(responses),
         })
     }
 }
 
+/// Returns the numbers of the updates of a step that learned from a response.
+fn updates(responses: &[SeenResponse]) -> BTreeSet<u64> {
+    responses.iter().flat_map(|response| response.updates.iter().copied()).collect()
+}
+
 /// Says why the responses of a step taught nothing, if they did not.
-fn note(responses: &[SeenResponse]) -> Option<&'static str> {
+fn note(responses: &[SeenResponse]) -> Option<String> {
+    if let Some(reason) = responses.iter().find_map(|response| response.discarded.as_ref()) {
+        return Some(format!("discarded: {reason}"));
+    }
     let all_zero = responses.iter().all(|response| response.advantage == Some(0.0));
     let scores: Vec<Option<f64>> = responses.iter().map(|response| response.score).collect();
     match (all_zero, responses.len() > 1 && scores.iter().all(|score| *score == scores[0])) {
-        (true, true) => Some("no signal: all scores are the same"),
-        (true, false) => Some("no signal: every advantage is 0"),
+        (true, true) => Some("no signal: all scores are the same".to_owned()),
+        (true, false) => Some("no signal: every advantage is 0".to_owned()),
         _ => None,
     }
 }
@@ -253,7 +270,8 @@ mod tests {
         let lines = [
             json!({"step": 1, "kind": "train", "row": 7, "prompt": "2+2=", "score": 0.0, "advantage": 0.0, "finish": "length"}),
             json!({"step": 1, "kind": "train", "row": 7, "prompt": "2+2=", "score": 0.0, "advantage": 0.0, "finish": "stop"}),
-            json!({"step": 3, "row": 7, "input": "2+2=", "score": 1.0, "advantage": 0.5}),
+            json!({"step": 3, "row": 7, "input": "2+2=", "score": 1.0, "advantage": 0.5, "updates": [2, 4]}),
+            json!({"step": 5, "row": 7, "input": "2+2=", "score": 1.0, "discarded": "acc is 1 for all responses"}),
             json!({"step": 3, "input": "3+3=", "score": null}),
             json!({"step": 3, "kind": "val", "prompt": "9", "score": 1.0}),
         ];
@@ -262,6 +280,9 @@ mod tests {
         assert_eq!((found[0].change(), found[1].change()), (0.0, 1.0));
         let first = found[1].object(1);
         assert_eq!((&first["cut"], &first["note"]), (&json!(1), &json!("no signal: all scores are the same")));
-        assert!(found[1].history().contains("1 cut by"), "{}", found[1].history());
+        assert_eq!(found[1].object(3)["updates"], json!([2, 4]));
+        assert_eq!(found[1].object(5)["note"], json!("discarded: acc is 1 for all responses"));
+        let history = found[1].history();
+        assert!(["1 cut by", "2 4", "discarded: acc is 1"].iter().all(|part| history.contains(part)), "{history}");
     }
 }

@@ -31,8 +31,7 @@ impl LearningSide {
         let entropy: f64 = entropy.iter().zip(&weights).map(|(h, w)| *h as f64 * *w as f64).sum();
         metrics.set("actor/entropy", entropy);
         let sampled = batch.sampled();
-        let by_depth =
-            probability_differences(batch.offsets(), |t| sampled[t], &batch[Column::RolloutLogProb], &log_prob);
+        let by_depth = probability_differences(batch.offsets(), |t| sampled[t], &batch[Column::RolloutLogProb], &log_prob);
         metrics.extend(by_depth.into_iter().map(|(name, sum, count)| (name, sum / count)));
         if rollout.calculate_log_probs {
             let of_sampled = |column: &[f32]| -> Vec<f32> {

@@ -32,12 +32,8 @@ impl LearningSide {
     pub fn update_actor(&mut self, batch: &Batch, at: &Context, metrics: &mut Metrics) -> Result<()> {
         let lr = self.actor.lr_at((at.step - self.first_actor_step()) as usize);
         let mut totals = Totals::default();
-        let actor = &self.config.actor_rollout_ref.actor;
-        let seed = actor.data_loader_seed.unwrap_or(self.config.trainer.seed);
-        let shuffle = actor.shuffle.then_some(("mini-batches", seed));
         let before = at.probe.as_ref().map(|_| self.actor.snapshot());
-        let updates = mini_batches(&self.plan.actor, batch, &batch[Column::Mask], shuffle, at.step);
-        for (index, MiniBatch { epoch, place, trajectories, size }) in updates.into_iter().enumerate() {
+        for (index, MiniBatch { epoch, place, trajectories, size }) in self.updates(batch, at.step).into_iter().enumerate() {
             let mut mini = ActorMiniBatch {
                 sequences: trajectories.iter().map(|&i| batch.sequence(i)).collect(),
                 columns: self.weighted(batch.columns().select(&trajectories), size),
@@ -70,6 +66,25 @@ impl LearningSide {
         }
         metrics.set("actor/lr", lr);
         self.wait()
+    }
+
+    /// Returns the updates of the actor in a step.
+    fn updates(&self, batch: &Batch, step: u64) -> Vec<MiniBatch> {
+        let actor = &self.config.actor_rollout_ref.actor;
+        let seed = actor.data_loader_seed.unwrap_or(self.config.trainer.seed);
+        let shuffle = actor.shuffle.then_some(("mini-batches", seed));
+        mini_batches(&self.plan.actor, batch, &batch[Column::Mask], shuffle, step)
+    }
+
+    /// Returns the numbers, from 1, of the actor's updates in a step that read each trajectory; none before the actor is trained.
+    pub(crate) fn numbers_of_updates(&self, batch: &Batch, step: u64) -> Vec<Vec<usize>> {
+        let mut numbers = vec![Vec::new(); batch.len()];
+        if step >= self.first_actor_step() {
+            for (index, update) in self.updates(batch, step).iter().enumerate() {
+                update.trajectories.iter().for_each(|&i| numbers[i].push(index + 1));
+            }
+        }
+        numbers
     }
 
     /// Returns the columns of a mini-batch with the weights of its tokens. `size`: its trajectories, including dropped ones.

@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 
+use super::discarded::{DiscardedGroups, reason};
 use super::reported::ReportedNames;
 use super::sample::SampleRequest;
 use super::side::SamplingSide;
@@ -33,6 +34,7 @@ impl SamplingSide {
         let requested = self.plan.prompts_per_step;
         let (n, sampling) = (self.plan.samples_per_prompt, self.sampling);
         let mut kept: Option<Batch> = None;
+        self.discarded = DiscardedGroups::default();
         let (mut round, mut sampled) = (0, 0);
         loop {
             round += 1;
@@ -49,7 +51,11 @@ impl SamplingSide {
             let Some(metric) = filter.metric.as_deref().filter(|_| filter.enable) else { return Ok(batch) };
             let values = reported.number(&batch, metric, "algorithm.filter_groups.metric")?;
             sampled += batch.prompts.len();
-            let chosen = batch.select(&keep_groups(&batch.group, &values, filter.mean_range));
+            let of_kept = keep_groups(&batch.group, &values, filter.mean_range);
+            let mut is_kept = vec![false; batch.prompts.len()];
+            of_kept.iter().for_each(|&i| is_kept[batch.group[i]] = true);
+            self.discarded.add(&batch, &values, |group| !is_kept[group], |values| reason(metric, filter.mean_range, values));
+            let chosen = batch.select(&of_kept);
             let batch = match kept.take() {
                 Some(mut kept) => {
                     kept.append(chosen);
@@ -62,6 +68,8 @@ impl SamplingSide {
                 metrics.set("train/num_gen_batches", round as f64);
                 metrics.set("training/filter_groups/evicted_samples", (sampled - found) as f64);
                 metrics.set("training/filter_groups/discarded_surplus_samples", (found - requested) as f64);
+                let surplus = |_: &[Option<f64>]| "the step has enough prompts without it (data.train_batch_size)".to_owned();
+                self.discarded.add(&batch, &vec![None; batch.len()], |group| group >= requested, surplus);
                 return Ok(batch.select(&(0..batch.len()).filter(|&i| batch.group[i] < requested).collect::<Vec<_>>()));
             }
             let limit = u64::try_from(filter.max_num_gen_batches).ok().filter(|&limit| limit > 0);

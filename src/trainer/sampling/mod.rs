@@ -1,5 +1,6 @@
 //! The sampling side of a step: prompts in, scored responses out; and validation, which does the same with other prompts.
 
+pub(crate) mod discarded;
 mod generate;
 mod majority;
 mod recorded;

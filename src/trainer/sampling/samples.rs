@@ -4,8 +4,9 @@
 use std::path::Path;
 
 use anyhow::Result;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
+use super::discarded::DiscardedGroups;
 use super::transcript_text::turns;
 use crate::job::Context;
 use crate::job::probe::{ProbedSample, ProbedText};
@@ -23,9 +24,26 @@ use burnish_util::no_follow;
 use burnish_util::python_tagged::plain;
 use burnish_util::rng::Stream;
 
+/// Responses of a step, and what became of them.
+pub(crate) struct UsedSamples<'a> {
+    /// Responses that the step learned from.
+    pub batch: &'a Batch,
+    /// Numbers of the updates that read each of them, from 1.
+    pub updates: Vec<Vec<usize>>,
+    /// Groups that the step did not learn from.
+    pub discarded: &'a DiscardedGroups,
+}
+
 /// Sends `trainer.log_completions` random responses of this step to the trackers, at the first step of each of
-/// `trainer.num_sample_generations` equal parts of training (TRL's `sample_generations_freq`), and at the last step.
-pub(crate) fn show_completions(batch: &Batch, tokenizer: &Tokenizer, config: &TrainerConfig, at: &mut Context) -> Result<()> {
+/// `trainer.num_sample_generations` equal parts of training (TRL's `sample_generations_freq`), and at the last step. As many
+/// discarded responses go to the run's record.
+pub(crate) fn show_completions(
+    used: &UsedSamples,
+    tokenizer: &Tokenizer,
+    config: &TrainerConfig,
+    at: &mut Context,
+) -> Result<()> {
+    let batch = used.batch;
     let (max, times) = (config.log_completions, config.num_sample_generations as u64);
     let total = at.total_steps();
     let due = |times: u64| (at.step - 1).is_multiple_of(total.div_ceil(times).max(1)) || at.step == total;
@@ -36,9 +54,21 @@ pub(crate) fn show_completions(batch: &Batch, tokenizer: &Tokenizer, config: &Tr
     Stream::new(config.seed, "shown completions", &[at.step]).shuffle(&mut chosen);
     chosen.truncate(max);
     chosen.sort_unstable();
-    let samples: Vec<Sample> = chosen.iter().map(|&i| sample_of(batch, i, "train", tokenizer, at.step)).collect::<Result<_>>()?;
+    let sample = |&i: &usize| -> Result<Sample> {
+        Ok(Sample { updates: used.updates[i].clone(), ..sample_of(batch, i, "train", tokenizer, at.step)? })
+    };
+    let samples: Vec<Sample> = chosen.iter().map(sample).collect::<Result<_>>()?;
+    let of_group = |(group, reason): (&Batch, &str)| -> Vec<Result<Sample>> {
+        let sample = |i| {
+            let discarded = Some(reason.to_owned());
+            Ok(Sample { discarded, ..sample_of(group, i, "train", tokenizer, at.step)? })
+        };
+        (0..group.len()).map(sample).collect()
+    };
+    let discarded: Vec<Sample> = used.discarded.iter().flat_map(of_group).take(max).collect::<Result<_>>()?;
     let questions = chosen.iter().map(|&i| question(batch.prompt(i))).collect();
-    show(&samples, questions, "completions", at);
+    let table = StepTable { brief: questions, ..table(&samples, "completions") };
+    at.record.samples(at.step, &[samples, discarded].concat(), &table);
     Ok(())
 }
 
@@ -65,6 +95,8 @@ pub(super) fn sample_of(batch: &Batch, i: usize, kind: &str, tokenizer: &Tokeniz
             Finish::Stop => "stop".to_owned(),
             Finish::Length => "length".to_owned(),
         },
+        discarded: None,
+        updates: Vec::new(),
         tokens: tokenizer.pieces(&response.ids)?,
         log_probs: response.log_probs.clone(),
         advantages: advantages.map(|advantages| advantages[tokens].to_vec()),
@@ -131,11 +163,13 @@ pub(super) fn show(samples: &[Sample], questions: Vec<String>, name: &'static st
 }
 
 /// Writes the step's trajectories to a folder, if `trainer.rollout_data_dir` is set.
-pub fn dump(batch: &Batch, folder: Option<&Location>, step: u64) -> Result<()> {
-    match folder {
-        Some(folder) => write_generations(folder.as_path(), step, &generations(batch, step)),
-        None => Ok(()),
+pub(crate) fn dump(used: &UsedSamples, folder: Option<&Location>, step: u64) -> Result<()> {
+    let Some(folder) = folder else { return Ok(()) };
+    let mut lines = lines(used.batch, step, |i| vec![("updates", json!(used.updates[i]))]);
+    for (group, reason) in used.discarded.iter() {
+        lines.push_str(&self::lines(group, step, |_| vec![("discarded", reason.into())]));
     }
+    write_generations(folder.as_path(), step, &lines)
 }
 
 /// Writes JSON lines to verl's `<folder>/<step>.jsonl`.
@@ -144,9 +178,15 @@ pub(super) fn write_generations(folder: &Path, step: u64, lines: &str) -> Result
 }
 
 /// Returns verl's JSON lines: one object per trajectory with input, output, gts, score, step, the row of its prompt, its mean
-/// advantage, the found answer (pred) and the extras. Conversations also have messages, the number of prompt messages, tools, end
+/// advantage, the found answer (pred) and the extras. In training also the updates of the step that read it, or the reason why it was
+/// discarded. Conversations also have messages, the number of prompt messages, tools, end
 /// and num_turns.
 pub(super) fn generations(batch: &Batch, step: u64) -> String {
+    lines(batch, step, |_| vec![])
+}
+
+/// Returns the lines with `further` columns of each trajectory.
+fn lines(batch: &Batch, step: u64, further: impl Fn(usize) -> Vec<(&'static str, Value)>) -> String {
     let mut lines = String::new();
     for (i, score) in batch.scores.iter().enumerate() {
         let prompt = batch.prompt(i);
@@ -157,6 +197,7 @@ pub(super) fn generations(batch: &Batch, step: u64) -> String {
         row.insert("score".into(), json_number::to_value(score.score.map(f64::from)));
         row.insert("step".into(), step.into());
         row.insert("row".into(), prompt.index.into());
+        row.extend(further(i).into_iter().map(|(name, value)| (name.to_owned(), value)));
         if let Some(advantages) = batch.get(Column::Advantages) {
             row.insert("advantage".into(), json_number::to_value(mean_advantage(batch, i, advantages)));
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 
+use super::discarded::DiscardedGroups;
 use crate::job::agents::Agents;
 use burnish_algorithm::reward_shaping::RewardShaping;
 use burnish_config::schema::TurnRewards;
@@ -43,6 +44,8 @@ pub struct SamplingSide {
     /// Shaping of each single score.
     pub shaping: RewardShaping,
     pub turn_rewards: TurnRewards,
+    /// Groups that the present step has discarded.
+    pub(crate) discarded: DiscardedGroups,
 }
 
 impl SamplingSide {

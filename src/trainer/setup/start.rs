@@ -26,6 +26,7 @@ use crate::job::{Run, RunSettings, lora_settings, template_date};
 use crate::trainer::advantages::Advantages;
 use crate::trainer::algorithms::RunEstimator;
 use crate::trainer::learning::{LearningSide, reference_model, teacher};
+use crate::trainer::sampling::discarded::DiscardedGroups;
 use crate::trainer::sampling::{SamplingSide, crc_of};
 use crate::trainer::{Trainer, algorithms};
 use burnish_algorithm::{aggregate, kl};
@@ -162,6 +163,7 @@ fn sampling_side(
         reward_model: reward_model.map(|plan| plan.load(config, device)).transpose()?,
         shaping: algorithms::shaping(config),
         turn_rewards: config.algorithm.turn_rewards,
+        discarded: DiscardedGroups::default(),
     })
 }
 

@@ -1,6 +1,7 @@
 //! The policy and its reference before the first update: they should be one model.
 
 use burnish_util::number::short;
+use serde_json::Value;
 
 use crate::check::Check;
 use crate::evidence::Evidence;
@@ -17,6 +18,8 @@ pub(super) const FIRST_STEP: Check = Check {
     remedy: "Let the reference have the weights, the template and the temperature that training starts from; switch dropout off.",
     judge,
 };
+
+const BYPASS: &str = "algorithm.rollout_correction.bypass_mode";
 
 fn judge(evidence: &Evidence) -> Finding {
     let of_ratio = judge_ratio(evidence);
