@@ -75,7 +75,7 @@ def run_ours(trainer, rows, tokenizer, mode):
             "data.train_batch_size=1", f"trainer.default_local_dir={folder}/run",
         ]
         start = time.perf_counter()
-        output = subprocess.run([trainer, "sft", "--dry-run", "--config", "sft_trainer.yaml", *settings], check=True, stdout=subprocess.PIPE, text=True)
+        output = subprocess.run([trainer, "sft", "--dry-run=plan", "--config", "sft_trainer.yaml", *settings], check=True, stdout=subprocess.PIPE, text=True)
         return dict(seconds=time.perf_counter() - start, report=output.stdout)
 
 

@@ -60,7 +60,8 @@ def run(trainer, script, folder):
     subcommand = words[1] if words[1] in INSTEAD else ""
     if INSTEAD[subcommand] is None:
         return "whole" if done.returncode == 0 else "part", done.returncode == 0, reasons
-    dry = [trainer, *([subcommand] if subcommand else []), "--config", str(recipe), "--dry-run", *INSTEAD[subcommand]]
+    plan = "--dry-run" if subcommand == "generate" else "--dry-run=plan"
+    dry = [trainer, *([subcommand] if subcommand else []), "--config", str(recipe), plan, *INSTEAD[subcommand]]
     opened = {name: "1" for name in re.findall(r"\$\{oc\.env:(\w+)\}", recipe.read_text())}
     tried = subprocess.run(dry, cwd=folder, env={**opened, **around}, capture_output=True, text=True)
     if tried.returncode != 0:

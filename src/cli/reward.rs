@@ -9,10 +9,9 @@ use serde_json::{Value, json};
 use super::args::ConfigArgs;
 use super::error::CliError;
 use super::print::{print, print_data};
-use crate::pipelines::reward_check::{
-    CheckedResponse, Examination, ExamineOptions, LoadGeneration, Probe, ProbeResult, ProbeVerdict, check, examine,
-};
+use crate::pipelines::reward_check::{CheckedResponse, Examination, ExamineOptions, LoadGeneration, Probe, check, examine};
 use burnish_config::schema::{EvalConfig, GenerationConfig};
+use burnish_doctor::{Finding, Verdict};
 use burnish_util::excerpt::beginning_of;
 
 #[derive(Subcommand)]
@@ -97,7 +96,7 @@ impl CheckArgs {
             true => print_data(&objects(&found).iter().map(|one| format!("{one}\n")).collect::<String>())?,
             false => print(&page(&found))?,
         }
-        match found.count(ProbeVerdict::Fail) {
+        match found.count(Verdict::Fail) {
             0 => Ok(()),
             _ => Err(CliError::Different),
         }
@@ -161,8 +160,8 @@ fn split(function: &str) -> (&str, Option<&str>) {
 
 /// Returns a JSON object per finding.
 fn objects(found: &Examination) -> Vec<Value> {
-    let object = |(probe, finding): &(&Probe, ProbeResult)| {
-        let is_bad = matches!(finding.verdict, ProbeVerdict::Warn | ProbeVerdict::Fail);
+    let object = |(probe, finding): &(&Probe, Finding)| {
+        let is_bad = matches!(finding.verdict, Verdict::Warn | Verdict::Fail);
         let (row, response) = finding.example.clone().unzip();
         json!({
             "check": probe.name, "verdict": finding.verdict.name(), "number": finding.number, "found": finding.sentence,
@@ -181,10 +180,10 @@ fn page(found: &Examination) -> String {
         found.calls,
         found.took.as_secs_f64()
     );
-    for verdict in [ProbeVerdict::Fail, ProbeVerdict::Warn, ProbeVerdict::Pass] {
+    for verdict in [Verdict::Fail, Verdict::Warn, Verdict::Pass] {
         for (probe, finding) in found.findings.iter().filter(|(_, finding)| finding.verdict == verdict) {
             text += &format!("{:<5} {}: {}\n", verdict.name(), probe.name, finding.sentence);
-            if !matches!(verdict, ProbeVerdict::Warn | ProbeVerdict::Fail) {
+            if !matches!(verdict, Verdict::Warn | Verdict::Fail) {
                 continue;
             }
             if let Some((row, response)) = &finding.example {
@@ -193,7 +192,7 @@ fn page(found: &Examination) -> String {
             text += &format!("      {}\n      {}\n", probe.meaning, probe.remedy);
         }
     }
-    for verdict in [ProbeVerdict::NotReached, ProbeVerdict::NotJudged] {
+    for verdict in [Verdict::NotReached, Verdict::NotApplicable] {
         // Probes that share a reason share a line.
         let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
         for (probe, finding) in found.findings.iter().filter(|(_, finding)| finding.verdict == verdict) {
@@ -204,8 +203,8 @@ fn page(found: &Examination) -> String {
         }
         text.extend(reasons.iter().map(|(reason, names)| format!("{:<5} {}: {reason}\n", verdict.name(), names.join(", "))));
     }
-    let counts = [ProbeVerdict::Fail, ProbeVerdict::Warn, ProbeVerdict::Pass]
-        .map(|verdict| format!("{} {}", found.count(verdict), verdict.name()));
+    let counts =
+        [Verdict::Fail, Verdict::Warn, Verdict::Pass].map(|verdict| format!("{} {}", found.count(verdict), verdict.name()));
     format!("{text}\n{}\n", counts.join(", "))
 }
 

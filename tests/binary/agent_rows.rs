@@ -6,7 +6,7 @@ use super::common::trainer;
 const ROWS: &[&str] = &[
     "--config",
     "recipes/calculator/grpo.yaml",
-    "--dry-run",
+    "--dry-run=plan",
     "actor_rollout_ref.rollout.multi_turn.enable=false",
     "actor_rollout_ref.rollout.multi_turn.tool_config_path=null",
     "actor_rollout_ref.rollout.agent.default_agent_loop=single_turn_agent",

@@ -73,7 +73,7 @@ fn every_setting_acts_or_is_named_in_every_loop() {
     let folder = tempfile::tempdir().unwrap();
     for (name, set_up) in LOOPS {
         let acts = |readers: &[&str]| readers.contains(name);
-        let mut settings = vec![format!("{GROUP}agent.default_agent_loop={name}"), "--dry-run".to_owned()];
+        let mut settings = vec![format!("{GROUP}agent.default_agent_loop={name}"), "--dry-run=plan".to_owned()];
         settings.extend(["actor_rollout_ref.model.path=data/calculator/model", "data.max_prompt_length=64"].map(str::to_owned));
         settings.extend(set_up.iter().map(|setting| format!("{GROUP}{setting}")));
         // The file has only the default function.

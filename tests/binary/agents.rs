@@ -72,7 +72,7 @@ fn a_server_may_have_the_tools() {
         command
     };
     let listed = listing("calculator");
-    let dry = succeed(run("dry", &listed, &["--dry-run"]));
+    let dry = succeed(run("dry", &listed, &["--dry-run=plan"]));
     let dry = String::from_utf8_lossy(&dry.stdout);
     assert!(dry.contains("tool_agent; tools calculator"), "{dry}");
     succeed(run("server", &listed, &[]));

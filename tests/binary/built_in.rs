@@ -137,15 +137,15 @@ fn every_stage_trains_in_an_empty_folder() {
 fn recipes_are_built_in_with_their_files() {
     let home = EmptyHome::new();
     for recipe in ["dapo", "ppo", "online_dpo", "reward_model", "random_reward_model", "rloo_trl"] {
-        home.run(&["--config", &format!("recipes/arithmetic/{recipe}.yaml"), "--dry-run"]);
+        home.run(&["--config", &format!("recipes/arithmetic/{recipe}.yaml"), "--dry-run=plan"]);
     }
     for (command, recipe) in [("distill", "distill"), ("rm", "rm"), ("rm", "prm"), ("sft", "sft"), ("dpo", "dpo")] {
-        home.run(&[command, "--config", &format!("arithmetic/{recipe}.yaml"), "--dry-run"]);
+        home.run(&[command, "--config", &format!("arithmetic/{recipe}.yaml"), "--dry-run=plan"]);
     }
-    home.run(&["sft", "--config", "calculator/sft", "--dry-run"]);
-    let environment = ["--config", "guess/grpo", "actor_rollout_ref.model.path=data/calculator/model", "--dry-run"];
+    home.run(&["sft", "--config", "calculator/sft", "--dry-run=plan"]);
+    let environment = ["--config", "guess/grpo", "actor_rollout_ref.model.path=data/calculator/model", "--dry-run=plan"];
     home.run(&[&environment[..], &["trainer.device=cpu", "data.max_prompt_length=192", "data.max_response_length=64"]].concat());
-    assert!(home.run(&["run", "recipes/arithmetic/dapo.yaml", "--dry-run"]).contains("nothing was trained"));
+    assert!(home.run(&["run", "recipes/arithmetic/dapo.yaml", "--dry-run=plan"]).contains("nothing was trained"));
     // A copy of a recipe includes its neighbours.
     home.run(&["init", "arithmetic/dapo"]);
     assert_eq!(
@@ -158,7 +158,7 @@ fn recipes_are_built_in_with_their_files() {
 #[test]
 fn copies_are_repaired_and_written_by_several_at_once() {
     let home = EmptyHome::new();
-    let dry_run = [FIRST, &["--dry-run"]].concat();
+    let dry_run = [FIRST, &["--dry-run=plan"]].concat();
     let all: Vec<_> = (0..3).map(|_| home.trainer(&dry_run).stdout(Stdio::null()).spawn().unwrap()).collect();
     assert!(all.into_iter().all(|mut one| one.wait().unwrap().success()));
     let copies = home.copies("cache");
@@ -177,7 +177,7 @@ fn copies_are_repaired_and_written_by_several_at_once() {
 fn a_cache_that_cannot_be_written_is_replaced() {
     let home = EmptyHome::new();
     fs::write(home.at("file"), "").unwrap();
-    let dry_run = [FIRST, &["--dry-run"]].concat();
+    let dry_run = [FIRST, &["--dry-run=plan"]].concat();
     let without_cache = || {
         let mut command = home.trainer(&dry_run);
         command.env("XDG_CACHE_HOME", home.at("file"));
@@ -192,7 +192,7 @@ fn a_cache_that_cannot_be_written_is_replaced() {
     assert!(text.contains("data/arithmetic is built in") && text.contains("set XDG_CACHE_HOME"), "{text}");
     assert!(!text.contains("no such file"), "{text}");
     // A wrong name is an error as everywhere.
-    let wrong = ["--config", "arithmetic/first.yaml", "--dry-run", "data.train_files=data/arithmetic/trian.parquet"];
+    let wrong = ["--config", "arithmetic/first.yaml", "--dry-run=plan", "data.train_files=data/arithmetic/trian.parquet"];
     let output = home.trainer(&wrong).output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.code() == Some(2) && text.contains("data/arithmetic/trian.parquet"), "{text}");

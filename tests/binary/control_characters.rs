@@ -49,7 +49,7 @@ fn errors_and_lists_show_what_others_wrote_and_do_not_obey_it() {
         ("an override", &[&format!("trainer.total_epochs={HOSTILE}")]),
         (
             "a data file",
-            &["--dry-run", "--config", "arithmetic/first.yaml", &format!("data.train_files={rows}"), "data.prompt_key=none"],
+            &["--dry-run=plan", "--config", "arithmetic/first.yaml", &format!("data.train_files={rows}"), "data.prompt_key=none"],
         ),
     ] {
         for colours in [false, true] {

@@ -23,7 +23,7 @@ fn recipes_of_other_libraries_commands_run() {
         let output = succeed(trainer(&[command, line, "--output", &recipe]));
         assert_eq!(String::from_utf8_lossy(&output.stdout), format!("trainer --config {recipe}\n"));
         let here = format!("trainer.default_local_dir={}", folder.path().join("run").display());
-        let output = succeed(trainer(&["--config", &recipe, &here, "--dry-run"]));
+        let output = succeed(trainer(&["--config", &recipe, &here, "--dry-run=plan"]));
         let plan = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(plan.contains("6144 prompts"), "{plan}");
     }
@@ -103,7 +103,7 @@ fn recipes_of_verls_scripts_run() {
         assert!(text.lines().any(|commented| commented.starts_with("#   ") && commented.contains(line)), "{line}: {text}");
     }
     for recipe in [&whole, &part] {
-        let output = succeed(trainer(&["--config", recipe, "--dry-run"]));
+        let output = succeed(trainer(&["--config", recipe, "--dry-run=plan"]));
         assert!(String::from_utf8_lossy(&output.stdout).contains("6144 prompts"));
     }
     // An error asks for a required argument or variable of the script.
@@ -118,7 +118,7 @@ fn recipes_of_verls_scripts_run() {
     let open = at("open.yaml");
     std::fs::write(&open, &recipe).unwrap();
     let dry_run = |n: Option<&str>| {
-        let mut run = trainer(&["--config", &open, "--dry-run"]);
+        let mut run = trainer(&["--config", &open, "--dry-run=plan"]);
         let output =
             run.env("TRAINER_DEFAULT_LOCAL_DIR", &out).envs(n.map(|n| ("ACTOR_ROLLOUT_REF_ROLLOUT_N", n))).output().unwrap();
         (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())

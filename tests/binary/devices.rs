@@ -55,7 +55,7 @@ fn a_device_is_refused_for_a_number_that_it_lacks_and_for_a_format() {
     let none = refused(&["trainer.device=wgpu:99"]);
     assert!(none.contains("error: trainer.device=wgpu:99: wgpu finds ") && none.contains("wgpu:0 ("), "{none}");
     if first.contains("llvmpipe") {
-        for args in [&["sft"][..], &["sft", "--dry-run"]] {
+        for args in [&["sft"][..], &["sft", "--dry-run=plan"]] {
             let format =
                 refused(&[args, &["--config", "sft_trainer.yaml", "trainer.device=wgpu", "model.dtype=bfloat16"]].concat());
             assert!(format.contains("error: model.dtype=bfloat16: wgpu:0 does not compute in bfloat16"), "{format}");

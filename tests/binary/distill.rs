@@ -181,7 +181,7 @@ fn a_teacher_with_other_tokens_is_refused() {
     config["vocab_size"] = json!(300);
     std::fs::write(&path, config.to_string()).unwrap();
     let setting = format!("teacher.path={}", teacher.display());
-    for more in [&[setting.as_str()][..], &[&setting, "--dry-run"]] {
+    for more in [&[setting.as_str()][..], &[&setting, "--dry-run=plan"]] {
         let output = distill(folder.path(), "refused", &golden, more).output().unwrap();
         let messages = String::from_utf8_lossy(&output.stderr);
         assert!(
@@ -203,7 +203,7 @@ fn a_dry_run_counts_the_teacher() {
     for (more, parts) in
         [(&[][..], 3), (&["teacher.top_k=4"], 2), (&["teacher.top_k=4", &file], 1), (&["algorithm.kd_coef=0"], 0)]
     {
-        let report = succeed(distill(folder.path(), "run", &golden, &[&["--dry-run"], more].concat()));
+        let report = succeed(distill(folder.path(), "run", &golden, &[&["--dry-run=plan"], more].concat()));
         assert_eq!(parts_of_memory(&report, "teacher"), parts, "{more:?}: {}", String::from_utf8_lossy(&report.stdout));
     }
 }

@@ -238,7 +238,7 @@ fn a_dry_run_counts_the_teacher() {
     let teacher = format!("distillation.teacher_models.teacher_model.model_path={TEACHER}");
     for (enabled, mode, parts) in [("false", "k3", 0), ("true", "k3", 2), ("true", "forward_kl_topk", 2), ("true", "jsd", 3)] {
         let (enabled, mode) = (format!("distillation.enabled={enabled}"), loss(&format!("loss_mode={mode}")));
-        let options = ["--dry-run", &enabled, &teacher, &mode, &loss("topk=4")];
+        let options = ["--dry-run=plan", &enabled, &teacher, &mode, &loss("topk=4")];
         let report = succeed(small_run(&folder.path().join("run"), &options));
         assert_eq!(parts_of_memory(&report, "teacher"), parts, "{enabled} {mode}: {}", String::from_utf8_lossy(&report.stdout));
     }

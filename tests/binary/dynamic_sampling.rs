@@ -45,7 +45,7 @@ fn dynamic_sampling_counts_steps_by_rows() {
         (at, command)
     };
     for size in [1, 3, 8, 16] {
-        let (_, command) = run(size, &["--dry-run"]);
+        let (_, command) = run(size, &["--dry-run=plan"]);
         let report = String::from_utf8(succeed(command).stdout).unwrap();
         assert!(report.contains("4, 2 per epoch, 2 epochs"), "gen_batch_size={size}:\n{report}");
     }
@@ -74,7 +74,7 @@ fn one_prompt_is_sampled_until_its_responses_differ() {
 
     // Without a number of steps, no number can be derived from less than one batch.
     let mut endless = small_run(&folder.path().join("endless"), &one);
-    let output = endless.arg("--dry-run").output().unwrap();
+    let output = endless.arg("--dry-run=plan").output().unwrap();
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(2) && message.contains("trainer.total_training_steps"), "{message}");
 }

@@ -136,7 +136,7 @@ fn estimators_that_cannot_be_used_are_refused_before_anything_is_loaded() {
         let more: &[(&[&str], &[&str])] = &[
             (&["algorithm.custom_adv_estimator.path=no/such.py", "algorithm.adv_estimator=own"], &["file no/such.py"]),
             (&[FILE, "algorithm.adv_estimator=own_grop"], &["has no own_grop", "Did you mean \"own_grpo\"?"]),
-            (&["--dry-run", FILE, "algorithm.adv_estimator=own_grop"], &["Did you mean \"own_grpo\"?"]),
+            (&["--dry-run=plan", FILE, "algorithm.adv_estimator=own_grop"], &["Did you mean \"own_grpo\"?"]),
             (
                 &[
                     "algorithm.post_processing.path=tests/data/estimators/processing.py",

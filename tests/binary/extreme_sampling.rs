@@ -39,7 +39,7 @@ fn what_cannot_be_done_is_refused_by_name() {
         ("val_kwargs.top_p", "0"),
     ] {
         let own = format!("{rollout}.{key}={value}");
-        let mut runs = vec![("training", small_run(folder.path(), &[&own, "--dry-run"]))];
+        let mut runs = vec![("training", small_run(folder.path(), &[&own, "--dry-run=plan"]))];
         // A generation accepts any temperature from 0.
         let is_taken = key == "temperature" && value.parse::<f64>().is_ok_and(|t| t > 0.0 && t.is_finite());
         if !key.starts_with("val_kwargs") && !is_taken {

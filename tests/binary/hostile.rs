@@ -121,7 +121,7 @@ fn sizes_that_no_machine_holds_are_refused_by_name_and_memory() {
     ];
     for (name, keys, expected) in sizes {
         let model = models.with(name, "config.json", keys);
-        for more in [vec![], vec![random.clone()], vec![random.clone(), "--dry-run".to_owned()]] {
+        for more in [vec![], vec![random.clone()], vec![random.clone(), "--dry-run=plan".to_owned()]] {
             cases.push((name, rl(&[vec![model.clone(), format!("data.tokenizer={MODEL}")], more].concat()), expected));
         }
     }
@@ -130,7 +130,7 @@ fn sizes_that_no_machine_holds_are_refused_by_name_and_memory() {
     let says: &[&str] = &["does not fit", "weights", "GiB", "this machine has 2.9 GiB"];
     let (rl_large, sft_large) = (rl(&[model.clone(), random.clone()]), sft(&[&model, &random]));
     // A plan may be for another machine.
-    for plan in [&rl_large, &sft_large].map(|args| [args.clone(), vec!["--dry-run".to_owned()]].concat()) {
+    for plan in [&rl_large, &sft_large].map(|args| [args.clone(), vec!["--dry-run=plan".to_owned()]].concat()) {
         let (code, messages) = run(&plan).expect("it ends");
         assert!(
             code == Some(0) && messages.contains("this machine has 2.9 GiB: it would refuse this run"),
@@ -149,7 +149,7 @@ fn sizes_that_no_machine_holds_are_refused_by_name_and_memory() {
         ("actor_rollout_ref.model.lora_rank=1000000000", &["lora_rank=1000000000", "TiB"]),
     ];
     for (setting, expected) in settings {
-        for more in [vec![], vec!["--dry-run".to_owned()]] {
+        for more in [vec![], vec!["--dry-run=plan".to_owned()]] {
             cases.push((setting, rl(&[vec![setting.to_owned()], more].concat()), expected));
         }
     }
@@ -210,7 +210,7 @@ fn what_is_no_plain_file_is_refused_and_not_waited_for() {
     std::fs::create_dir_all(&folder).unwrap();
     pipe(folder.join("latest_checkpointed_iteration.txt"));
     let local = format!("trainer.default_local_dir={}", folder.display());
-    cases.push(("the last checkpoint", rl(&[local, "--dry-run".to_owned()]), &["is a named pipe, not a file"]));
+    cases.push(("the last checkpoint", rl(&[local, "--dry-run=plan".to_owned()]), &["is a named pipe, not a file"]));
     refused(cases);
 }
 
@@ -237,7 +237,9 @@ fn a_template_or_a_tokenizer_that_would_take_everything_is_named() {
     ];
     // A value nested this deeply may be refused, but must not overflow the stack.
     cases.push(("nested", template("nested", format!("{nested}{{{{ n.x }}}}")), &["data.train_files", "row"]));
-    refused(cases.into_iter().map(|(name, model, expected)| (name, rl(&[model, "--dry-run".to_owned()]), expected)).collect());
+    refused(
+        cases.into_iter().map(|(name, model, expected)| (name, rl(&[model, "--dry-run=plan".to_owned()]), expected)).collect(),
+    );
 }
 
 /// A few kilobytes of parquet that declare a text of a megabyte in each of 20,000 rows.
@@ -282,7 +284,7 @@ fn data_that_unfolds_beyond_all_memory_is_refused_and_what_is_not_read_is_not_un
     let args = |column: &str| {
         let file = at(&format!("{column}.parquet"));
         assert!(file.metadata().unwrap().len() < 3_000_000);
-        rl(&[format!("data.train_files={}", file.display()), "--dry-run".to_owned()])
+        rl(&[format!("data.train_files={}", file.display()), "--dry-run=plan".to_owned()])
     };
     list_bomb(&at("lists.parquet"));
     let says: &[&str] = &["data.train_files", ".parquet: row", "more than", "MiB of memory"];
@@ -326,7 +328,7 @@ fn long_input_is_read_in_linear_time() {
     std::fs::write(at("long.jsonl"), row.to_string()).unwrap();
     refused(vec![(
         "parts",
-        rl(&[format!("data.train_files={}", at("long.jsonl")), "--dry-run".into()]),
+        rl(&[format!("data.train_files={}", at("long.jsonl")), "--dry-run=plan".into()]),
         &["data.max_prompt_length"],
     )]);
 }

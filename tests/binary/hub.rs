@@ -55,7 +55,7 @@ fn a_run_from_names_is_the_run_from_folders_and_needs_no_hub_twice() {
     succeed(small_run(&at("folders"), &["trainer.total_training_steps=1"]));
 
     // The dry run needs no weights.
-    let mut plan = small_run(&at("plan"), &[NAMES, &["--dry-run"]].concat());
+    let mut plan = small_run(&at("plan"), &[NAMES, &["--dry-run=plan"]].concat());
     on_hub(&mut plan, &server, &home);
     let messages = succeed(plan);
     let (plan, log) = (String::from_utf8(messages.stdout).unwrap(), String::from_utf8(messages.stderr).unwrap());
@@ -284,7 +284,7 @@ fn what_cannot_be_had_is_one_clear_error() {
         (&[("HF_ENDPOINT", server.endpoint.as_str())], &["no `burnish/none` is here, and there is no model `burnish/none` at"]),
         (&[("HF_ENDPOINT", "somewhere")], &["HF_ENDPOINT=somewhere"]),
     ] {
-        let mut command = trainer(&["--config", recipe, "--dry-run"]);
+        let mut command = trainer(&["--config", recipe, "--dry-run=plan"]);
         command.env_remove("HF_HUB_OFFLINE").env_remove("HF_TOKEN").env("HF_HOME", home.path()).envs(environment.iter().copied());
         let output = command.output().unwrap();
         let message = String::from_utf8_lossy(&output.stderr);

@@ -185,7 +185,7 @@ fn a_dry_run_plans_writes_nothing_and_foresees_the_memory() {
     let folder = tempfile::tempdir().unwrap();
     let run = folder.path().join("run");
     let at = format!("trainer.default_local_dir={}", run.display());
-    let report = output_of(&[MEASURED, &[&at, "--dry-run"]].concat());
+    let report = output_of(&[MEASURED, &[&at, "--dry-run=plan"]].concat());
     assert!(!run.exists(), "a dry run made a folder");
     for part in [
         "2, 96 per epoch",
@@ -208,7 +208,7 @@ fn a_dry_run_plans_writes_nothing_and_foresees_the_memory() {
 
     let sft = folder.path().join("sft");
     let sft_at = format!("trainer.default_local_dir={}", sft.display());
-    let report = output_of(&["sft", "--dry-run", "--config", "recipes/arithmetic/sft.yaml", &sft_at]);
+    let report = output_of(&["sft", "--dry-run=plan", "--config", "recipes/arithmetic/sft.yaml", &sft_at]);
     assert!(report.contains("300, 24 per epoch, 12.500 epochs") && report.contains("activations"), "{report}");
     assert!(!sft.exists());
 
@@ -216,7 +216,7 @@ fn a_dry_run_plans_writes_nothing_and_foresees_the_memory() {
     let output = format!("data.output_path={}", responses.display());
     let generation = [
         "generate",
-        "--dry-run",
+        "--dry-run=plan",
         "--config",
         "arithmetic/first_generate.yaml",
         "data.path=data/arithmetic/test.parquet",
@@ -235,14 +235,14 @@ fn a_dry_run_finds_what_a_run_would() {
     std::fs::write(&file, "").unwrap();
     for dir in [file.clone(), file.join("run")] {
         let at = format!("trainer.default_local_dir={}", dir.display());
-        let output = trainer(&[at.as_str(), "--dry-run"]).output().unwrap();
+        let output = trainer(&[at.as_str(), "--dry-run=plan"]).output().unwrap();
         assert_eq!(output.status.code(), Some(2));
         assert!(stderr(&output).contains("trainer.default_local_dir: cannot create"), "{}", stderr(&output));
     }
     for (label, arguments, _) in MISTAKES {
         let task: &[&str] = if arguments.contains(&"--config") { &[] } else { &TASK };
         let run = trainer(&[arguments, task, &[at.as_str()][..]].concat()).output().unwrap();
-        let dry = trainer(&[arguments, task, &[at.as_str(), "--dry-run"][..]].concat()).output().unwrap();
+        let dry = trainer(&[arguments, task, &[at.as_str(), "--dry-run=plan"][..]].concat()).output().unwrap();
         let message = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!((dry.status.code(), message(&dry)), (run.status.code(), message(&run)), "{label}");
     }

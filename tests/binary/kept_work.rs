@@ -281,7 +281,7 @@ fn the_best_and_the_last_step_are_saved() {
     let best: u64 = fs::read_to_string(run.join("best_checkpointed_iteration.txt")).unwrap().parse().unwrap();
     assert_eq!([1, 2, 3, 4].map(saved), [1, 2, 3, 4].map(|step| step == best || step == 4));
     // One line names the size of the checkpoints.
-    let dry = trainer(&["--config", "ppo_trainer.yaml", "--dry-run"]).output().unwrap();
+    let dry = trainer(&["--config", "ppo_trainer.yaml", "--dry-run=plan"]).output().unwrap();
     let report = String::from_utf8_lossy(&dry.stdout).into_owned();
     assert!(report.contains("MiB each; the last and the best stay = "), "{report}");
 }

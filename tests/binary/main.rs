@@ -22,6 +22,7 @@ mod devices;
 mod distill;
 mod distillation;
 mod doctor_before;
+mod dry_run;
 mod dynamic_sampling;
 #[cfg(target_arch = "x86_64")]
 mod emulated;

@@ -137,7 +137,8 @@ fn losses_that_do_not_go_together_are_refused() {
         ),
         (&["algorithm.loss_type=dop"], "must be one of sigmoid, dpo,"),
     ] {
-        let output = trainer(&["dpo", "--config", "arithmetic/first_dpo.yaml", "--dry-run"]).args(settings).output().unwrap();
+        let output =
+            trainer(&["dpo", "--config", "arithmetic/first_dpo.yaml", "--dry-run=plan"]).args(settings).output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.code() == Some(2) && error.contains(messages), "{settings:?}: {error}");
     }

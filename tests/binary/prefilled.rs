@@ -64,7 +64,7 @@ fn a_run_says_that_its_template_writes_the_tag() {
             format!("actor_rollout_ref.model.path={}", model.display()),
             "reward_model.reward_functions=[data_source,think_format_reward]".to_owned(),
             "data.max_prompt_length=64".to_owned(),
-            "--dry-run".to_owned(),
+            "--dry-run=plan".to_owned(),
         ];
         settings.extend((!counted.is_empty()).then(|| counted.to_owned()));
         fs::write(model.join("chat_template.jinja"), template).unwrap();

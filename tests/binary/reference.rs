@@ -68,7 +68,7 @@ fn another_model_is_the_reference() {
         ("tests/golden/models/qwen2".into(), KL[1], "its vocabulary has 256 tokens, the policy's 20"),
         (other, sync, "starts as the policy"),
     ] {
-        let mut command = small_run(&at("refused"), &[&KL[..], &[&with_reference(&path), more, "--dry-run"]].concat());
+        let mut command = small_run(&at("refused"), &[&KL[..], &[&with_reference(&path), more, "--dry-run=plan"]].concat());
         let output = command.output().unwrap();
         let messages = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(2) && messages.contains(expected), "{expected}: {messages}");

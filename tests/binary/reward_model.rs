@@ -88,7 +88,7 @@ fn a_random_one_runs_and_rows_need_no_ground_truth() {
     assert!(number(row, "critic/score/mean").abs() > 0.0 && !row.1.contains_key("reward/acc/mean"));
     assert!(row.1.contains_key("val-core/mine/reward/mean@1"), "without a rule, the score is what validation reports");
 
-    let report = trainer(&["--dry-run", "--config", "arithmetic/first.yaml", ENABLE, MODEL]).output().unwrap();
+    let report = trainer(&["--dry-run=plan", "--config", "arithmetic/first.yaml", ENABLE, MODEL]).output().unwrap();
     let report = String::from_utf8_lossy(&report.stdout).into_owned();
     for part in ["data/arithmetic/reward_model: 306816 parameters", "  reward model ", "  reward   "] {
         assert!(report.contains(part), "no {part:?} in\n{report}");

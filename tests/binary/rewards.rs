@@ -287,7 +287,7 @@ fn what_rows_lack_is_said_before_the_first_response() {
     let messages = ["number.jsonl, row 5 (3 of 8 rows)", "must be text, such as \"6\", not the number 6"];
     refused(&run("train", &number, &good, &[]).1, &[&messages[..], &["data.train_files"]].concat());
     refused(&run("val", &good, &number, &[]).1, &[&messages[..], &["data.val_files"]].concat());
-    refused(&run("dry", &good, &number, &["--dry-run".to_owned()]).1, &messages);
+    refused(&run("dry", &good, &number, &["--dry-run=plan".to_owned()]).1, &messages);
     let never = ["trainer.test_freq=-1".to_owned()];
     let (_, unasked) = run("unasked", &good, &number, &never);
     assert!(unasked.status.success(), "nothing is scored against these rows: {unasked:?}");

@@ -75,7 +75,7 @@ fn conversation(role: &str) -> Value {
 /// Every row format with messages.
 const STAGES: &[Stage] = &[
     Stage {
-        command: &["--dry-run"],
+        command: &["--dry-run=plan"],
         config: "arithmetic/first.yaml",
         model: "actor_rollout_ref.model.path",
         places: &[("data.train_files", "FILE"), ("data.val_files", "FILE"), ("trainer.default_local_dir", "OUT")],
@@ -97,7 +97,7 @@ const STAGES: &[Stage] = &[
         malformed: || vec![json!({"prompt": null}), json!({"prompt": []})],
     },
     Stage {
-        command: &["sft", "--dry-run"],
+        command: &["sft", "--dry-run=plan"],
         config: "arithmetic/first_sft.yaml",
         model: "model.path",
         places: OF_STAGE,
@@ -109,7 +109,7 @@ const STAGES: &[Stage] = &[
         },
     },
     Stage {
-        command: &["sft", "--dry-run"],
+        command: &["sft", "--dry-run=plan"],
         config: "arithmetic/first_sft.yaml",
         model: "model.path",
         places: OF_STAGE,
@@ -118,7 +118,7 @@ const STAGES: &[Stage] = &[
         malformed: || vec![json!({"messages": null})],
     },
     Stage {
-        command: &["sft", "--dry-run"],
+        command: &["sft", "--dry-run=plan"],
         config: "arithmetic/first_sft.yaml",
         model: "model.path",
         places: OF_STAGE,
@@ -127,7 +127,7 @@ const STAGES: &[Stage] = &[
         malformed: || vec![json!({"prompt": [say("user", "1")], "completion": "2"})],
     },
     Stage {
-        command: &["sft", "--dry-run"],
+        command: &["sft", "--dry-run=plan"],
         config: "arithmetic/first_sft.yaml",
         model: "model.path",
         places: OF_STAGE,
@@ -141,7 +141,7 @@ const STAGES: &[Stage] = &[
         malformed: || vec![json!({"prompt": [say("user", "1")], "response": null})],
     },
     Stage {
-        command: &["distill", "--dry-run"],
+        command: &["distill", "--dry-run=plan"],
         config: "arithmetic/first_distill.yaml",
         model: "model.path",
         places: OF_STAGE,
@@ -155,7 +155,7 @@ const STAGES: &[Stage] = &[
         malformed: || vec![json!({"messages": null})],
     },
     Stage {
-        command: &["dpo", "--dry-run"],
+        command: &["dpo", "--dry-run=plan"],
         config: "arithmetic/first_dpo.yaml",
         model: "model.path",
         places: OF_STAGE,
@@ -164,7 +164,7 @@ const STAGES: &[Stage] = &[
         malformed: || vec![json!({"prompt": "1+1=", "chosen": "2", "rejected": null})],
     },
     Stage {
-        command: &["dpo", "--dry-run"],
+        command: &["dpo", "--dry-run=plan"],
         config: "arithmetic/first_dpo.yaml",
         model: "model.path",
         places: OF_STAGE,
@@ -173,7 +173,7 @@ const STAGES: &[Stage] = &[
         malformed: || vec![json!({"prompt": "1+1=", "completion": "2", "label": "perhaps"})],
     },
     Stage {
-        command: &["rm", "--dry-run"],
+        command: &["rm", "--dry-run=plan"],
         config: "arithmetic/first_rm.yaml",
         model: "model.path",
         places: OF_STAGE,
@@ -369,7 +369,7 @@ fn samples_are_rows_whatever_is_made_of_them() {
         &files,
         "data.train_batch_size=8",
     ];
-    let sft = Stage { command: &["sft", "--dry-run"], settings: &["data.val_files=null"], ..stage_of_sft() };
+    let sft = Stage { command: &["sft", "--dry-run=plan"], settings: &["data.val_files=null"], ..stage_of_sft() };
     assert_eq!(examples(&place.run(&sft, &conversations, &settings)), 8);
 }
 
@@ -381,7 +381,7 @@ fn stage(name: &str) -> Stage {
 #[test]
 fn a_cut_prompt_is_recorded_as_the_model_read_it_and_said() {
     let place = Place::new(KNOWN_ROLES);
-    let rl = Stage { command: &[], ..stage("--dry-run") };
+    let rl = Stage { command: &[], ..stage("--dry-run=plan") };
     let row = |i: usize| json!({"data_source": "burnish/arithmetic", "prompt": [say("user", &format!("{}+{i}=", "123456789".repeat(2)))], "reward_model": {"ground_truth": "2"}});
     let prompts: Vec<Value> = (0..4).map(row).collect();
     for (how, expected) in [("left", "789+1="), ("right", "123456"), ("middle", "123+1=")] {

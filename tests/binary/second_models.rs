@@ -152,13 +152,13 @@ fn a_second_model_of_other_tokens_is_refused_or_reads_its_own() {
                 "" => {
                     let rows = ["data.train_files=tests/data/sums.jsonl", "data.val_files=tests/data/sums.jsonl"];
                     let mut rl = of_task("");
-                    rl.args(["--dry-run", "data.train_batch_size=4"]).args(rows);
+                    rl.args(["--dry-run=plan", "data.train_batch_size=4"]).args(rows);
                     rl.arg("actor_rollout_ref.actor.ppo_mini_batch_size=4");
                     rl
                 }
                 stage => {
                     let mut stage = of_task(stage);
-                    stage.args(["--dry-run", "data.train_max_samples=16", "data.val_files=null", "data.train_batch_size=4"]);
+                    stage.args(["--dry-run=plan", "data.train_max_samples=16", "data.val_files=null", "data.train_batch_size=4"]);
                     stage
                 }
             };

@@ -124,7 +124,7 @@ fn a_run_tells_nobody_its_secrets_and_goes_on_without_saving_them() {
         let mut show = trainer(more);
         show.args(&settings).envs(VARIABLES.map(|(name, value, _)| (name, value)));
         if more.is_empty() {
-            show.arg("--dry-run");
+            show.arg("--dry-run=plan");
         }
         let output = show.output().unwrap();
         assert!(output.status.success(), "{more:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -141,7 +141,7 @@ fn a_run_tells_nobody_its_secrets_and_goes_on_without_saving_them() {
     assert!(output.status.success() && message.contains("resumed from") && !message.contains("changed since"), "{message}");
     // The saved configuration alone is not enough: hidden values must be given again.
     let config = run.join("global_step_1/config.yaml");
-    let mut again = trainer(&["--config", config.to_str().unwrap(), "--dry-run"]);
+    let mut again = trainer(&["--config", config.to_str().unwrap(), "--dry-run=plan"]);
     let refused = again.envs(VARIABLES.map(|(name, value, _)| (name, value))).output().unwrap();
     let message = String::from_utf8(refused.stderr).unwrap();
     assert_eq!(refused.status.code(), Some(2), "{message}");
@@ -247,7 +247,7 @@ fn files_of_tools_hide_their_secrets() {
     files.push(("tool_config_path", "broken.yaml", format!("tools:\n  - api_key: {secret}\n   - [\n")));
     for (key, name, text) in files {
         fs::write(at(name), text).unwrap();
-        let mut command = trainer(&["--config", "recipes/calculator/grpo.yaml", "--dry-run"]);
+        let mut command = trainer(&["--config", "recipes/calculator/grpo.yaml", "--dry-run=plan"]);
         command.arg(format!("actor_rollout_ref.rollout.multi_turn.{key}={}", at(name)));
         if key != "tool_config_path" {
             command.arg("actor_rollout_ref.rollout.multi_turn.tool_config_path=null");
@@ -273,8 +273,8 @@ fn errors_and_printed_configurations_hide_what_they_quote() {
         &["+trainer.api_key='sk-literal-1"],
         &["--config", broken.to_str().unwrap()],
         &[url],
-        &["reward.sandbox_fusion.url=http://me:pass4word@127.0.0.1:1/run_code", "--dry-run"],
-        &["trainer.experiment_name=${oc.env:HF_TOKEN}", "--dry-run"],
+        &["reward.sandbox_fusion.url=http://me:pass4word@127.0.0.1:1/run_code", "--dry-run=plan"],
+        &["trainer.experiment_name=${oc.env:HF_TOKEN}", "--dry-run=plan"],
         &["fetch", "models/a/b"],
     ] {
         let mut command = trainer(args);

@@ -111,7 +111,7 @@ fn conversations_become_rows_of_messages() {
     let completion = || SftColumns::Completion { prompt_key: "prompt".into(), completion_key: "completion".into() };
     let stage = |args: &[&str], file: &Path| {
         let mut command = trainer(args);
-        command.args(["--dry-run", "data.max_length=400", "data.train_batch_size=2", "data.val_files=null"]);
+        command.args(["--dry-run=plan", "data.max_length=400", "data.train_batch_size=2", "data.val_files=null"]);
         command.arg(format!("model.path={}", model.display())).arg(format!("data.train_files={}", file.display()));
         succeed(command);
     };
@@ -197,7 +197,7 @@ fn conversations_without_messages_are_left_out() {
     assert!(printed.contains("left out: 1 conversations without recorded messages"), "{printed}");
     let best = &self::rows(&at("best.jsonl"))[0];
     assert_eq!(best["completion"], json!([{"role": "assistant", "content": "41"}]));
-    let mut sft = trainer(&["sft", "--dry-run", "data.messages_key=messages", "model.path=data/calculator/model"]);
+    let mut sft = trainer(&["sft", "--dry-run=plan", "data.messages_key=messages", "model.path=data/calculator/model"]);
     sft.args(["data.train_batch_size=1", "data.val_files=null"])
         .arg(format!("data.train_files={}", at("scored.jsonl").display()));
     let output = sft.output().unwrap();

@@ -51,7 +51,7 @@ fn run_takes_commands_of_all_libraries() {
         (vec![rm], "rm"),
         (vec!["recipes/arithmetic/dpo.yaml".into()], "dpo"),
     ] {
-        let words: Vec<&str> = ["run", "--dry-run"].into_iter().chain(words.iter().map(String::as_str)).collect();
+        let words: Vec<&str> = ["run", "--dry-run=plan"].into_iter().chain(words.iter().map(String::as_str)).collect();
         let (code, text) = tell(&words);
         assert!(code == 0 && text.contains(shown) && text.contains("nothing was trained"), "{words:?}: {code}\n{text}");
     }
@@ -62,9 +62,9 @@ fn run_takes_commands_of_all_libraries() {
 fn run_refuses_what_is_lost_or_open() {
     let dpo = format!("trl dpo --model_name_or_path {MODEL} --max_length 32");
     let rows = "data.train_files=data/arithmetic/pairs/train.parquet";
-    let (code, text) = tell(&["run", &dpo, "--dry-run"]);
+    let (code, text) = tell(&["run", &dpo, "--dry-run=plan"]);
     assert!(code == 2 && text.contains("\n  data.train_files=VALUE"), "{code}\n{text}");
-    let (code, text) = tell(&["run", &dpo, rows, "data.val_files=null", "--dry-run"]);
+    let (code, text) = tell(&["run", &dpo, rows, "data.val_files=null", "--dry-run=plan"]);
     assert!(code == 0, "{code}\n{text}");
     for words in [&["run"][..], &["run", "ls -la"], &["run", "@none.sh"], &["run", "none.yaml"]] {
         assert_eq!(tell(words).0, 2, "{words:?}");
@@ -85,7 +85,7 @@ fn run_keeps_the_recipe() {
     assert!(code == 0, "{text}");
     let recipe = run.join("recipe.yaml").display().to_string();
     assert!(text.contains(&format!("trainer sft --config {recipe}")), "{text}");
-    let (code, text) = tell(&["sft", "--config", &recipe, "--dry-run"]);
+    let (code, text) = tell(&["sft", "--config", &recipe, "--dry-run=plan"]);
     assert!(code == 0, "{text}");
     // The run is deleted, with what it wrote.
     let of_run = run.display().to_string();
@@ -113,7 +113,7 @@ fn init_writes_a_recipe_that_runs() {
         let (code, text) = tell(&init);
         assert!(code == 2 && text.contains("--force"), "{text}");
         assert_eq!(tell(&[&init[..], &["--force"]].concat()).0, 0);
-        let (code, text) = tell(&["run", &output, "--dry-run"]);
+        let (code, text) = tell(&["run", &output, "--dry-run=plan"]);
         assert!(code == 0, "{name}: {text}\n{}", std::fs::read_to_string(&output).unwrap());
     }
     let copied = |name: &str| {

@@ -134,7 +134,7 @@ fn golden_steps_of_supervised_fine_tuning() {
 
 /// Returns the number of examples that a run would train on.
 fn units(settings: &[String]) -> usize {
-    let mut command = trainer(&["sft", "--config", "arithmetic/first_sft.yaml", "--dry-run"]);
+    let mut command = trainer(&["sft", "--config", "arithmetic/first_sft.yaml", "--dry-run=plan"]);
     let page = String::from_utf8(
         succeed({
             command.args(settings);

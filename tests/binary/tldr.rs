@@ -72,7 +72,7 @@ fn the_recipes_for_summaries_run_on_files_and_models_of_ones_own() {
         "reward_model.model.init=random".to_owned(),
         format!("trainer.default_local_dir={}", at("run")),
     ];
-    let mut dry = trainer(&["--config", "recipes/tldr/rloo.yaml", "--dry-run"]);
+    let mut dry = trainer(&["--config", "recipes/tldr/rloo.yaml", "--dry-run=plan"]);
     let output = dry.args(&overrides).output().unwrap();
     let messages = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && !messages.contains("ignored: "), "{messages}");

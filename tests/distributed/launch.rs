@@ -14,7 +14,7 @@ fn refusal(variables: &[(&str, &str)]) -> String {
 }
 
 fn started(variables: &[(&str, &str)]) -> Command {
-    let mut command = trainer(&["--config", "arithmetic/first.yaml", "--dry-run"]);
+    let mut command = trainer(&["--config", "arithmetic/first.yaml", "--dry-run=plan"]);
     command.envs(variables.iter().copied());
     command
 }

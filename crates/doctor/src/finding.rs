@@ -5,6 +5,8 @@
 pub enum Verdict {
     /// The evidence lacks what the check reads, or the check has no meaning for such a run.
     NotApplicable,
+    /// The time for checks was over.
+    NotReached,
     /// Nothing to object to.
     Pass,
     /// Unusual, and sound runs may look like this.
@@ -18,6 +20,7 @@ impl Verdict {
     pub fn name(self) -> &'static str {
         match self {
             Self::NotApplicable => "n/a",
+            Self::NotReached => "not reached",
             Self::Pass => "pass",
             Self::Warn => "warn",
             Self::Fail => "fail",
@@ -36,26 +39,37 @@ pub struct Finding {
     pub sentence: String,
     /// Advice in place of that of the check. Settings in braces are still to be named.
     pub remedy: Option<String>,
+    /// The row, and the response to it, that show the finding.
+    pub example: Option<(String, String)>,
 }
 
 impl Finding {
     fn new(verdict: Verdict, number: impl Into<Option<f64>>, sentence: impl Into<String>) -> Self {
-        Self { verdict, number: number.into(), sentence: sentence.into(), remedy: None }
+        Self { verdict, number: number.into(), sentence: sentence.into(), remedy: None, example: None }
     }
 
-    pub(crate) fn not_applicable(reason: impl Into<String>) -> Self {
+    /// Returns a finding that judges nothing, for this reason.
+    pub fn not_applicable(reason: impl Into<String>) -> Self {
         Self::new(Verdict::NotApplicable, None, reason)
     }
 
-    pub(crate) fn pass(number: impl Into<Option<f64>>, sentence: impl Into<String>) -> Self {
+    /// Returns a finding that the time did not suffice for, for this reason.
+    pub fn not_reached(reason: impl Into<String>) -> Self {
+        Self::new(Verdict::NotReached, None, reason)
+    }
+
+    /// Returns a finding without an objection.
+    pub fn pass(number: impl Into<Option<f64>>, sentence: impl Into<String>) -> Self {
         Self::new(Verdict::Pass, number, sentence)
     }
 
-    pub(crate) fn warn(number: impl Into<Option<f64>>, sentence: impl Into<String>) -> Self {
+    /// Returns a warning.
+    pub fn warn(number: impl Into<Option<f64>>, sentence: impl Into<String>) -> Self {
         Self::new(Verdict::Warn, number, sentence)
     }
 
-    pub(crate) fn fail(number: impl Into<Option<f64>>, sentence: impl Into<String>) -> Self {
+    /// Returns a failure.
+    pub fn fail(number: impl Into<Option<f64>>, sentence: impl Into<String>) -> Self {
         Self::new(Verdict::Fail, number, sentence)
     }
 
@@ -63,6 +77,13 @@ impl Finding {
     #[must_use]
     pub(crate) fn advise(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
+        self
+    }
+
+    /// Adds the row and the response that show the finding.
+    #[must_use]
+    pub fn shown_by(mut self, place: &str, response: &str) -> Self {
+        self.example = Some((place.to_owned(), response.to_owned()));
         self
     }
 }

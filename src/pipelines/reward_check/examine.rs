@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::bench::Bench;
-use super::probe::{Probe, ProbeResult, ProbeVerdict};
+use super::probe::Probe;
 use super::probes::PROBES;
 use super::reading::{self, Files};
 use super::sampled::{LoadGeneration, sampled};
@@ -16,6 +16,7 @@ use crate::job::reward_plan::RewardPlan;
 use burnish_config::Loaded;
 use burnish_config::schema::EvalConfig;
 use burnish_data::Tokenizer;
+use burnish_doctor::{Finding, Verdict};
 use burnish_util::interrupt::Interrupt;
 
 /// Options of an examination.
@@ -35,12 +36,12 @@ pub(crate) struct Examination {
     /// Number of calls.
     pub(crate) calls: usize,
     pub(crate) took: Duration,
-    pub(crate) findings: Vec<(&'static Probe, ProbeResult)>,
+    pub(crate) findings: Vec<(&'static Probe, Finding)>,
 }
 
 impl Examination {
     /// Returns the number of probes with this verdict.
-    pub(crate) fn count(&self, verdict: ProbeVerdict) -> usize {
+    pub(crate) fn count(&self, verdict: Verdict) -> usize {
         self.findings.iter().filter(|(_, finding)| finding.verdict == verdict).count()
     }
 }
@@ -76,13 +77,7 @@ pub(crate) fn examine(mut loaded: Loaded<EvalConfig>, options: &ExamineOptions) 
             options.limit.as_secs_f64()
         )
     };
-    let not_reached = || {
-        ProbeResult::new(
-            ProbeVerdict::NotReached,
-            None,
-            "the time was over, or calls hung: see slow_growth, or give more with --seconds",
-        )
-    };
+    let not_reached = || Finding::not_reached("the time was over, or calls hung: see slow_growth, or give more with --seconds");
     let findings = PROBES.iter().map(|probe| (*probe, (probe.judge)(&study).unwrap_or_else(|_| not_reached()))).collect();
     let calls = study.bench.record().len();
     Ok(Examination { functions, rows: (rows.len(), all), calls, took: start.elapsed(), findings })

@@ -20,5 +20,5 @@ mod wins;
 
 pub(crate) use examine::{Examination, ExamineOptions, examine};
 pub(crate) use listing::{CheckedResponse, check};
-pub(crate) use probe::{Probe, ProbeResult, ProbeVerdict};
+pub(crate) use probe::Probe;
 pub(crate) use sampled::LoadGeneration;

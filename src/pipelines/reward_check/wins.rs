@@ -2,10 +2,10 @@
 
 use super::bench::OutOfTime;
 use super::calls::{Attempt, number};
-use super::probe::ProbeResult;
 use super::right::Right;
 use super::row::KnownRow;
 use super::study::Study;
+use burnish_doctor::Finding;
 
 /// Rows in which a text is tried.
 const ROWS: usize = 8;
@@ -15,12 +15,12 @@ pub(super) type Tricks = fn(&Study, usize, &KnownRow, &Right) -> Vec<Option<Stri
 
 /// Judges whether one of the tricks wins in half of the rows. `named` completes "8 of 8 rows: …". `full` demands all of a right
 /// response's score; otherwise 0.8 of it is enough.
-pub(super) fn judge(study: &Study, named: &str, full: bool, tricks: Tricks) -> Result<ProbeResult, OutOfTime> {
+pub(super) fn judge(study: &Study, named: &str, full: bool, tricks: Tricks) -> Result<Finding, OutOfTime> {
     if study.judges_form_alone() {
-        return Ok(ProbeResult::not_judged("the function does not read the ground truth, so it pays for a form alone"));
+        return Ok(Finding::not_applicable("the function does not read the ground truth, so it pays for a form alone"));
     }
     if study.is_constant() {
-        return Ok(ProbeResult::not_judged("all scores are equal"));
+        return Ok(Finding::not_applicable("all scores are equal"));
     }
     let of_rows = study.quick.iter().filter_map(|row| {
         let right = study.rights[*row].as_ref()?;
@@ -29,7 +29,7 @@ pub(super) fn judge(study: &Study, named: &str, full: bool, tricks: Tricks) -> R
     });
     let judged: Vec<(usize, &Right, f64)> = of_rows.take(ROWS).collect();
     if judged.is_empty() {
-        return Ok(ProbeResult::not_judged(NO_RIGHT));
+        return Ok(Finding::not_applicable(NO_RIGHT));
     }
     let ways: Vec<Vec<Option<String>>> =
         judged.iter().map(|(row, right, _)| tricks(study, *row, &study.rows[*row], right)).collect();
@@ -54,16 +54,16 @@ pub(super) fn judge(study: &Study, named: &str, full: bool, tricks: Tricks) -> R
         }
     }
     let Some(Way { rows, won, example }) = best else {
-        return Ok(ProbeResult::not_judged("the rows and their answers do not allow this text"));
+        return Ok(Finding::not_applicable("the rows and their answers do not allow this text"));
     };
     let share = won as f64 / rows as f64;
     let sentence = format!("{won} of {rows} rows: {named}");
     Ok(match example {
         Some((attempt, score, lowest)) if 2 * won >= rows => {
             let sentence = format!("{sentence} gets {} where a right response gets {}", number(score), number(lowest));
-            ProbeResult::fail(share, sentence).shown_by(&study.rows[attempt.row].place, &attempt.text)
+            Finding::fail(share, sentence).shown_by(&study.rows[attempt.row].place, &attempt.text)
         }
-        _ => ProbeResult::pass(share, format!("{sentence} wins")),
+        _ => Finding::pass(share, format!("{sentence} wins")),
     })
 }
 

@@ -1,8 +1,9 @@
 //! Responses for which a function gives no score.
 
 use super::super::bench::OutOfTime;
-use super::super::probe::{Probe, ProbeResult};
+use super::super::probe::Probe;
 use super::super::study::Study;
+use burnish_doctor::Finding;
 
 pub(super) const PROBE: Probe = Probe {
     name: "abstains",
@@ -14,7 +15,7 @@ pub(super) const PROBE: Probe = Probe {
 /// Share of responses without a score that causes a warning.
 const MANY: f64 = 0.5;
 
-fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
+fn judge(study: &Study) -> Result<Finding, OutOfTime> {
     let (mut worst, mut of) = (0.0, None);
     for (at, name) in study.bench.rewards().names().into_iter().enumerate() {
         let parts: Vec<_> = study.samples.iter().filter_map(|sample| Some((sample, *sample.answer.parts.get(at)?))).collect();
@@ -28,11 +29,11 @@ fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
         }
     }
     let Some((sample, sentence)) = of else {
-        return Ok(ProbeResult::pass(0.0, "every function gives a score to every response"));
+        return Ok(Finding::pass(0.0, "every function gives a score to every response"));
     };
     if worst < MANY {
-        return Ok(ProbeResult::pass(worst, sentence));
+        return Ok(Finding::pass(worst, sentence));
     }
-    let judged = if worst == 1.0 { ProbeResult::fail } else { ProbeResult::warn };
+    let judged = if worst == 1.0 { Finding::fail } else { Finding::warn };
     Ok(judged(Some(worst), sentence).shown_by(&study.rows[sample.attempt.row].place, &sample.attempt.text))
 }

@@ -2,8 +2,9 @@
 
 use super::super::bench::OutOfTime;
 use super::super::calls::number;
-use super::super::probe::{Probe, ProbeResult};
+use super::super::probe::Probe;
 use super::super::study::Study;
+use burnish_doctor::Finding;
 
 pub(super) const PROBE: Probe = Probe {
     name: "functions_disagree",
@@ -15,7 +16,7 @@ pub(super) const PROBE: Probe = Probe {
 /// Rank correlation below which two functions work against each other.
 const AGAINST: f64 = -0.3;
 
-fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
+fn judge(study: &Study) -> Result<Finding, OutOfTime> {
     let names = study.bench.rewards().names();
     let mut pairs: Vec<(f64, String)> = Vec::new();
     for (a, b) in (0..names.len()).flat_map(|a| (a + 1..names.len()).map(move |b| (a, b))) {
@@ -28,10 +29,10 @@ fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
     }
     pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
     let Some((lowest, _)) = pairs.first() else {
-        return Ok(ProbeResult::not_judged("fewer than two functions have scores that differ"));
+        return Ok(Finding::not_applicable("fewer than two functions have scores that differ"));
     };
     let all = pairs.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("; ");
-    let judged = if *lowest < AGAINST { ProbeResult::warn } else { ProbeResult::pass };
+    let judged = if *lowest < AGAINST { Finding::warn } else { Finding::pass };
     Ok(judged(Some(*lowest), format!("rank correlation of {all}")))
 }
 

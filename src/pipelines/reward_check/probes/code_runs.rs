@@ -1,11 +1,12 @@
 //! Python code in place of the answer.
 
 use super::super::bench::OutOfTime;
-use super::super::probe::{Probe, ProbeResult, ProbeVerdict};
+use super::super::probe::Probe;
 use super::super::right::Right;
 use super::super::row::KnownRow;
 use super::super::study::Study;
 use super::super::wins;
+use burnish_doctor::{Finding, Verdict};
 
 pub(super) const PROBE: Probe = Probe {
     name: "code_in_the_answer_runs",
@@ -14,16 +15,16 @@ pub(super) const PROBE: Probe = Probe {
     judge,
 };
 
-fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
+fn judge(study: &Study) -> Result<Finding, OutOfTime> {
     let named = "code that computes the answer";
     let found = wins::judge(study, named, false, |_, _, known, right| coded(known, right, "-1"))?;
-    if found.verdict != ProbeVerdict::Fail {
+    if found.verdict != Verdict::Fail {
         return Ok(found);
     }
     // Code that computes something else must not win.
     let control = wins::judge(study, named, false, |_, _, known, right| coded(known, right, "-2"))?;
-    let any = || ProbeResult::not_judged("code that computes another number wins too");
-    Ok(if control.verdict == ProbeVerdict::Fail { any() } else { found })
+    let any = || Finding::not_applicable("code that computes another number wins too");
+    Ok(if control.verdict == Verdict::Fail { any() } else { found })
 }
 
 /// Returns code that reads the answer backwards with steps of `step`.

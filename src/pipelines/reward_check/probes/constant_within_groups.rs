@@ -2,8 +2,9 @@
 
 use super::super::bench::OutOfTime;
 use super::super::calls::same;
-use super::super::probe::{Probe, ProbeResult};
+use super::super::probe::Probe;
 use super::super::study::Study;
+use burnish_doctor::Finding;
 
 pub(super) const PROBE: Probe = Probe {
     name: "constant_within_groups",
@@ -12,9 +13,9 @@ pub(super) const PROBE: Probe = Probe {
     judge,
 };
 
-fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
+fn judge(study: &Study) -> Result<Finding, OutOfTime> {
     if study.is_constant() {
-        return Ok(ProbeResult::not_judged("all scores are equal"));
+        return Ok(Finding::not_applicable("all scores are equal"));
     }
     let (mut groups, mut equal, mut example) = (0, 0, None);
     for row in 0..study.rows.len() {
@@ -28,15 +29,15 @@ fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
         }
     }
     if groups == 0 {
-        return Ok(ProbeResult::not_judged("no row has a right and a wrong response with scores"));
+        return Ok(Finding::not_applicable("no row has a right and a wrong response with scores"));
     }
     let sentence = format!("{equal} of {groups} rows: right and wrong responses get the same score");
     let share = f64::from(equal) / f64::from(groups);
     Ok(match example {
         Some(row) if 2 * equal >= groups => {
             let text = study.of_row(row).next().map_or("", |sample| sample.attempt.text.as_str());
-            ProbeResult::fail(share, sentence).shown_by(&study.rows[row].place, text)
+            Finding::fail(share, sentence).shown_by(&study.rows[row].place, text)
         }
-        _ => ProbeResult::pass(share, sentence),
+        _ => Finding::pass(share, sentence),
     })
 }

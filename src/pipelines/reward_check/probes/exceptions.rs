@@ -2,9 +2,10 @@
 
 use super::super::bench::OutOfTime;
 use super::super::calls::{Attempt, Outcome};
-use super::super::probe::{Probe, ProbeResult};
+use super::super::probe::Probe;
 use super::super::study::Study;
 use super::super::texts::filler;
+use burnish_doctor::Finding;
 
 pub(super) const PROBE: Probe = Probe {
     name: "exception",
@@ -21,7 +22,7 @@ const ODD: &[&str] = &[
     "-", ".", "```python\nprint(",
 ];
 
-fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
+fn judge(study: &Study) -> Result<Finding, OutOfTime> {
     study.bench.odd.set(true);
     let in_place = |answer: &str| study.rights[study.quick[0]].as_ref().and_then(|right| right.with_answer(answer));
     let odd = ODD.iter().flat_map(|text| [Some((*text).to_owned()), in_place(text)]).flatten();
@@ -34,7 +35,7 @@ fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
     let raised: Vec<_> =
         record.iter().filter(|call| matches!(call.outcome, Outcome::Raised(_)) && !is_blank(&call.attempt.text)).collect();
     let Some(first) = raised.iter().find(|call| !call.is_odd).or(raised.first()) else {
-        return Ok(ProbeResult::pass(0.0, format!("no error in {} calls", record.len())));
+        return Ok(Finding::pass(0.0, format!("no error in {} calls", record.len())));
     };
     let sentence = format!(
         "{} of {} calls raise an error: {}",
@@ -42,6 +43,6 @@ fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
         record.len(),
         first.outcome.shown().trim_start_matches("the error ")
     );
-    let judged = if first.is_odd { ProbeResult::warn } else { ProbeResult::fail };
+    let judged = if first.is_odd { Finding::warn } else { Finding::fail };
     Ok(judged(Some(raised.len() as f64), sentence).shown_by(&study.rows[first.attempt.row].place, &first.attempt.text))
 }

@@ -3,10 +3,11 @@
 use super::super::bench::OutOfTime;
 use super::super::calls::Attempt;
 use super::super::calls::number;
-use super::super::probe::{Probe, ProbeResult};
+use super::super::probe::Probe;
 use super::super::study::Study;
 use super::super::texts::filler;
 use super::super::wins::NO_RIGHT;
+use burnish_doctor::Finding;
 
 pub(super) const PROBE: Probe = Probe {
     name: "length_bonus",
@@ -18,11 +19,11 @@ pub(super) const PROBE: Probe = Probe {
 /// Growth of the score that counts, as a share of the score.
 const COUNTS: f64 = 0.1;
 
-fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
+fn judge(study: &Study) -> Result<Finding, OutOfTime> {
     let right = study.quick.iter().find_map(|row| Some((*row, study.rights[*row].as_ref()?)));
-    let Some((row, right)) = right.filter(|_| !study.judges_form_alone()) else { return Ok(ProbeResult::not_judged(NO_RIGHT)) };
+    let Some((row, right)) = right.filter(|_| !study.judges_form_alone()) else { return Ok(Finding::not_applicable(NO_RIGHT)) };
     if !study.is_steady()? {
-        return Ok(ProbeResult::not_judged("scores differ between equal calls, so nothing can be said about the length"));
+        return Ok(Finding::not_applicable("scores differ between equal calls, so nothing can be said about the length"));
     }
     let mut scores = Vec::new();
     for words in [0, 100, 1_000] {
@@ -34,15 +35,15 @@ fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
     let plain = scores[0].0.unwrap_or(right.lowest);
     let longer = scores.iter().skip(2).filter_map(|(score, words)| Some(((*score)?, *words)));
     let Some((most, words)) = longer.max_by(|a, b| a.0.total_cmp(&b.0)) else {
-        return Ok(ProbeResult::not_judged("long responses get no score"));
+        return Ok(Finding::not_applicable("long responses get no score"));
     };
     if most <= plain + COUNTS * plain.abs().max(1e-3) {
-        return Ok(ProbeResult::pass(
+        return Ok(Finding::pass(
             most - plain,
             format!("a right response gets {} alone and {} with {words} words more", number(plain), number(most)),
         ));
     }
     let sentence =
         format!("a right response gets {}, and {} with {words} words more that say nothing", number(plain), number(most));
-    Ok(ProbeResult::fail(most - plain, sentence).shown_by(&study.rows[row].place, &right.text))
+    Ok(Finding::fail(most - plain, sentence).shown_by(&study.rows[row].place, &right.text))
 }

@@ -2,8 +2,9 @@
 
 use super::super::bench::OutOfTime;
 use super::super::calls::Outcome;
-use super::super::probe::{Probe, ProbeResult};
+use super::super::probe::Probe;
 use super::super::study::Study;
+use burnish_doctor::Finding;
 
 pub(super) const PROBE: Probe = Probe {
     name: "nan",
@@ -12,13 +13,13 @@ pub(super) const PROBE: Probe = Probe {
     judge,
 };
 
-fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
+fn judge(study: &Study) -> Result<Finding, OutOfTime> {
     let record = study.bench.record();
     let bad: Vec<_> = record.iter().filter(|call| matches!(call.outcome, Outcome::Score(score) if !score.is_finite())).collect();
     let Some(first) = bad.iter().find(|call| !call.is_odd).or(bad.first()) else {
-        return Ok(ProbeResult::pass(0.0, format!("all scores of {} calls are finite", record.len())));
+        return Ok(Finding::pass(0.0, format!("all scores of {} calls are finite", record.len())));
     };
     let sentence =
         format!("{} of {} calls give a score that is not finite, such as {}", bad.len(), record.len(), first.outcome.shown());
-    Ok(ProbeResult::fail(bad.len() as f64, sentence).shown_by(&study.rows[first.attempt.row].place, &first.attempt.text))
+    Ok(Finding::fail(bad.len() as f64, sentence).shown_by(&study.rows[first.attempt.row].place, &first.attempt.text))
 }

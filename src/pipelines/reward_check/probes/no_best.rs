@@ -1,8 +1,9 @@
 //! The right response does not score highest in its group.
 
 use super::super::bench::OutOfTime;
-use super::super::probe::{Probe, ProbeResult};
+use super::super::probe::Probe;
 use super::super::study::Study;
+use burnish_doctor::Finding;
 
 pub(super) const PROBE: Probe = Probe {
     name: "gives_no_best_to_the_right_answer",
@@ -11,9 +12,9 @@ pub(super) const PROBE: Probe = Probe {
     judge,
 };
 
-fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
+fn judge(study: &Study) -> Result<Finding, OutOfTime> {
     if study.is_constant() {
-        return Ok(ProbeResult::not_judged("all scores are equal"));
+        return Ok(Finding::not_applicable("all scores are equal"));
     }
     let (mut groups, mut beaten, mut example) = (0, 0, None);
     for (row, right) in study.rights.iter().enumerate() {
@@ -31,7 +32,7 @@ fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
         }
     }
     if groups == 0 {
-        return Ok(ProbeResult::not_judged("no row has a response that is right and one that is wrong"));
+        return Ok(Finding::not_applicable("no row has a response that is right and one that is wrong"));
     }
     let (share, sentence) = (
         f64::from(beaten) / f64::from(groups),
@@ -39,11 +40,9 @@ fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
     );
     Ok(match example {
         Some((row, text, says)) if 2 * beaten >= groups => {
-            ProbeResult::fail(share, format!("{sentence} ({says})")).shown_by(&study.rows[row].place, &text)
+            Finding::fail(share, format!("{sentence} ({says})")).shown_by(&study.rows[row].place, &text)
         }
-        Some((row, text, says)) => {
-            ProbeResult::warn(share, format!("{sentence} ({says})")).shown_by(&study.rows[row].place, &text)
-        }
-        None => ProbeResult::pass(share, sentence),
+        Some((row, text, says)) => Finding::warn(share, format!("{sentence} ({says})")).shown_by(&study.rows[row].place, &text),
+        None => Finding::pass(share, sentence),
     })
 }

@@ -1,8 +1,9 @@
 //! The function prints during calls.
 
 use super::super::bench::OutOfTime;
-use super::super::probe::{Probe, ProbeResult};
+use super::super::probe::Probe;
 use super::super::study::Study;
+use burnish_doctor::Finding;
 
 pub(super) const PROBE: Probe = Probe {
     name: "prints",
@@ -11,11 +12,11 @@ pub(super) const PROBE: Probe = Probe {
     judge,
 };
 
-fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
+fn judge(study: &Study) -> Result<Finding, OutOfTime> {
     let Some(lines) = study.bench.printed_lines() else {
-        return Ok(ProbeResult::pass(0.0, "functions of this program print nothing"));
+        return Ok(Finding::pass(0.0, "functions of this program print nothing"));
     };
     let calls = study.bench.record().len();
     let sentence = format!("{lines} lines printed in {calls} calls");
-    Ok(if lines == 0 { ProbeResult::pass(0.0, sentence) } else { ProbeResult::warn(lines as f64, sentence) })
+    Ok(if lines == 0 { Finding::pass(0.0, sentence) } else { Finding::warn(lines as f64, sentence) })
 }

@@ -2,8 +2,9 @@
 
 use super::super::bench::OutOfTime;
 use super::super::calls::same;
-use super::super::probe::{Probe, ProbeResult};
+use super::super::probe::Probe;
 use super::super::study::Study;
+use burnish_doctor::Finding;
 
 pub(super) const PROBE: Probe = Probe {
     name: "no_signal",
@@ -16,7 +17,7 @@ pub(super) const PROBE: Probe = Probe {
 const FEW: f64 = 0.05;
 const SOME: f64 = 0.2;
 
-fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
+fn judge(study: &Study) -> Result<Finding, OutOfTime> {
     let (mut groups, mut with_signal, mut right, mut solved, mut all, mut most) = (0, 0, 0, 0, 0, 0);
     for (row, known) in study.rows.iter().enumerate() {
         let own = known.responses.iter().take_while(|(_, is_right)| is_right.is_none()).count();
@@ -35,7 +36,7 @@ fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
         with_signal += usize::from(scores.iter().any(|score| !same(*score, scores[0])));
     }
     if groups == 0 {
-        return Ok(ProbeResult::not_judged("the rows have no responses of a model: name one with --model"));
+        return Ok(Finding::not_applicable("the rows have no responses of a model: name one with --model"));
     }
     let share = with_signal as f64 / groups as f64;
     let percent = |part: usize, whole: usize| 100.0 * part as f64 / whole as f64;
@@ -45,8 +46,8 @@ fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
         percent(solved, groups)
     );
     Ok(match share {
-        share if share < FEW && right < all => ProbeResult::fail(share, sentence),
-        share if share < SOME => ProbeResult::warn(share, sentence),
-        share => ProbeResult::pass(share, sentence),
+        share if share < FEW && right < all => Finding::fail(share, sentence),
+        share if share < SOME => Finding::warn(share, sentence),
+        share => Finding::pass(share, sentence),
     })
 }

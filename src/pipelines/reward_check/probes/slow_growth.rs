@@ -2,8 +2,9 @@
 
 use super::super::bench::OutOfTime;
 use super::super::calls::{Attempt, Outcome};
-use super::super::probe::{Probe, ProbeResult};
+use super::super::probe::Probe;
 use super::super::study::Study;
+use burnish_doctor::Finding;
 
 pub(super) const PROBE: Probe = Probe {
     name: "slow_growth",
@@ -35,12 +36,12 @@ const PIECES: &[&str] = &[
     "A. ",
 ];
 
-fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
+fn judge(study: &Study) -> Result<Finding, OutOfTime> {
     let record = study.bench.record();
     if let Some(hung) = record.iter().find(|call| matches!(call.outcome, Outcome::TooSlow)) {
         let sentence = "a call was ended because it took longer than the limit of a call";
         let place = &study.rows[hung.attempt.row].place;
-        return Ok(ProbeResult::fail(None, sentence).shown_by(place, &hung.attempt.text));
+        return Ok(Finding::fail(None, sentence).shown_by(place, &hung.attempt.text));
     }
     let row = study.quick[0];
     let right = study.rights[row].as_ref();
@@ -66,7 +67,7 @@ fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
                     let sentence =
                         format!("a response of {length} characters, {piece:?} repeated, is slow: {ended} {seconds:.1} s");
                     let shown: String = attempt.text.chars().take(60).collect();
-                    return Ok(ProbeResult::fail(seconds, sentence).shown_by(&study.rows[row].place, &shown));
+                    return Ok(Finding::fail(seconds, sentence).shown_by(&study.rows[row].place, &shown));
                 }
                 if seconds > worst.0 {
                     worst = (seconds, (*piece).to_owned(), length);
@@ -75,5 +76,5 @@ fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
         }
     }
     let (seconds, piece, length) = worst;
-    Ok(ProbeResult::pass(seconds, format!("the slowest long response, {length} characters of {piece:?}, takes {seconds:.3} s")))
+    Ok(Finding::pass(seconds, format!("the slowest long response, {length} characters of {piece:?}, takes {seconds:.3} s")))
 }

@@ -1,8 +1,9 @@
 //! Some rows take far longer than others.
 
 use super::super::bench::OutOfTime;
-use super::super::probe::{Probe, ProbeResult};
+use super::super::probe::Probe;
 use super::super::study::Study;
+use burnish_doctor::Finding;
 use std::time::Duration;
 
 pub(super) const PROBE: Probe = Probe {
@@ -15,7 +16,7 @@ pub(super) const PROBE: Probe = Probe {
 /// Time of a call that counts as slow, if it is five times the usual.
 const SLOW: Duration = Duration::from_millis(300);
 
-fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
+fn judge(study: &Study) -> Result<Finding, OutOfTime> {
     let mut times: Vec<Duration> = study.samples.iter().map(|sample| sample.answer.took).collect();
     times.sort_unstable();
     let usual = times.get(times.len() / 4).copied().unwrap_or_default();
@@ -33,9 +34,9 @@ fn judge(study: &Study) -> Result<ProbeResult, OutOfTime> {
                 again.as_secs_f64(),
                 usual.as_secs_f64()
             );
-            return Ok(ProbeResult::warn(again.as_secs_f64(), sentence).shown_by(row, &sample.attempt.text));
+            return Ok(Finding::warn(again.as_secs_f64(), sentence).shown_by(row, &sample.attempt.text));
         }
     }
     let most = times.last().copied().unwrap_or_default();
-    Ok(ProbeResult::pass(most.as_secs_f64(), format!("the slowest of {} calls takes {:.3} s", times.len(), most.as_secs_f64())))
+    Ok(Finding::pass(most.as_secs_f64(), format!("the slowest of {} calls takes {:.3} s", times.len(), most.as_secs_f64())))
 }
