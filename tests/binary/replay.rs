@@ -133,3 +133,31 @@ fn replays_of_one_run_tell_the_same_from_the_changed() {
     fs::write(&metrics, text.replace(&format!("\"actor/grad_norm\":{value}"), "\"actor/grad_norm\":7.5")).unwrap();
     refused(&mut replay(&run, 3, &[]), 1, "step 3 differs from the record: actor/grad_norm is 7.5 in the record and");
 }
+
+/// The record of a run of several processes has no setting for the slices whose gradients it summed, but their number.
+#[test]
+fn as_many_slices_are_summed_as_in_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    let settings = ["trainer.gradient_slices=3", "trainer.total_training_steps=1", "trainer.save_freq=null"];
+    succeed(small_run(&run, &[&settings[..], &["trainer.test_freq=-1", "trainer.val_before_train=false"]].concat()));
+    let file = run.join("run.json");
+    let mut info: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    assert_eq!(info["gradient_slices"], 3);
+    assert!(
+        ["AVX-512", "AVX2", "NEON", "portable, without AVX2: slow"].iter().any(|kind| info["instructions"] == *kind),
+        "{info}"
+    );
+    let key = info["config"].as_array_mut().unwrap().iter_mut().find(|one| one["key"] == "trainer.gradient_slices").unwrap();
+    key["value"] = Value::Null;
+    for (slices, is_equal) in [(Value::from(3), true), (Value::Null, false)] {
+        info["gradient_slices"] = slices;
+        info["instructions"] = "another kind".into();
+        fs::write(&file, info.to_string()).unwrap();
+        let output = replay(&run, 1, &["--json"]).output().unwrap();
+        let messages = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(rows(&output)[0]["equal"], is_equal, "{messages}");
+        assert_eq!(messages.contains("the gradients of 3 slices"), is_equal, "{messages}");
+        assert!(messages.contains("the run computed with another kind"), "{messages}");
+    }
+}

@@ -43,6 +43,10 @@ const CASES: &[Case] = &[
     ("rate 0", "nothing moves", 9, &[("actor/lr", |_| 0.0), ("actor/grad_norm", |_| 1.0)], Fail),
     ("a warm-up longer than the run", "nothing moves", 9, &[("actor/lr", |s| s * 1e-11), ("actor/grad_norm", |_| 1.0)], Fail),
     ("a rate that ends at 0", "nothing moves", 9, &[("actor/lr", |s| 1e-6 * (9.0 - s)), ("actor/grad_norm", |_| 1.0)], Pass),
+    ("updates without an effect", "nothing moves", 9, &[("actor/lr", |_| 1e-6), ("actor/grad_norm", |_| 1.0), ("actor/update_to_weight", |_| 1e-12)], Fail),
+    ("updates of fine-tuning", "nothing moves", 9, &[("actor/lr", |_| 1e-6), ("actor/grad_norm", |_| 1.0), ("actor/update_to_weight", |_| 1e-6)], Pass),
+    ("long updates of a stage", "step size", 9, &[("train/update_to_weight", |_| 0.2)], Warn),
+    ("updates of a stage", "step size", 9, &[("train/update_to_weight", |_| 1e-3)], Pass),
     ("one NaN", "NaN", 30, &[("actor/grad_norm", |s| if s == 9.0 { f64::NAN } else { 1.0 })], Warn),
     ("a NaN score", "NaN", 30, &[("critic/score/mean", |s| if s == 9.0 { f64::NAN } else { 1.0 })], Fail),
     ("a jump of the gradient", "NaN", 30, &[("actor/grad_norm", |s| if s == 25.0 { 11.0 } else { 1.0 })], Warn),
@@ -103,6 +107,11 @@ fn a_gap_has_its_advice_by_depth() {
     assert!(sentence.contains("at tokens 256-1023") && sentence.contains("grows") && remedy.contains("cache"), "{sentence}");
     assert!(advice(|_| 0.1, |_| 0.001).1.contains("template"));
     assert!(advice(|_| 0.1, |_| 0.09).1.contains("temperature"));
+    // A filter makes such a gap in a sound run.
+    let mut evidence = run(9, &[("training/rollout_probs_diff_mean/0-15", |_| 0.2)]);
+    assert_eq!(verdict(&evidence, "generation against training"), Warn);
+    evidence.settings.insert("actor_rollout_ref.rollout.top_p".to_owned(), json!(0.9));
+    assert_eq!(verdict(&evidence, "generation against training"), NotApplicable);
 }
 
 /// A text is bare only if the model has a template whose marks the text lacks.

@@ -47,7 +47,7 @@ pub use optimizer::Optimizer;
 pub use rule::{Parameter, Rule, Slot, TrainedParam};
 pub use schedule::Schedule;
 pub use settings::{OptimizerOption, OptimizerSettings};
-pub use weight_snapshot::{LayerChange, WeightSnapshot};
+pub use weight_snapshot::{LayerChange, WeightSnapshot, relative_changes};
 
 /// Every optimizer that `optim.optimizer` can name. The first is the default.
 pub static OPTIMIZERS: &[OptimizerKind] =

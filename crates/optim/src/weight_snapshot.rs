@@ -6,10 +6,20 @@ use serde::Serialize;
 
 use super::learner::Learner;
 use super::sharded_update::weights_of_parameters;
-use burnish_model::ops::to_host;
+use burn::tensor::Tensor;
+use burnish_model::ops::{f32s, flex_f32, to_host};
 
-/// The trained parameters before an update.
-pub struct WeightSnapshot(BTreeMap<String, Vec<f32>>);
+/// The trained parameters before an update, or evenly spread elements of each.
+pub struct WeightSnapshot(BTreeMap<String, SpreadElements>);
+
+/// Every `stride`-th element of a parameter, from the first one on.
+struct SpreadElements {
+    values: Vec<f32>,
+    stride: usize,
+}
+
+/// Number of elements of a parameter that a sample has at most.
+const MOST: usize = 4096;
 
 /// The size of an update in one layer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -28,7 +38,17 @@ impl Learner {
     /// Copies the trained parameters.
     pub fn snapshot(&self) -> WeightSnapshot {
         let weights = weights_of_parameters(&self.model.net).into_iter();
-        WeightSnapshot(weights.map(|(name, weight)| (name, to_host(weight))).collect())
+        WeightSnapshot(weights.map(|(name, weight)| (name, SpreadElements { values: to_host(weight), stride: 1 })).collect())
+    }
+
+    /// Copies up to 4,096 evenly spread elements of each trained parameter; `None` on a GPU, where this would wait for the device.
+    /// The size of an update that follows from them is exact for smaller parameters, and an estimate for larger ones.
+    pub fn sample(&self) -> Option<WeightSnapshot> {
+        let sampled = |(name, weight): (String, Tensor<1>)| {
+            let stride = weight.dims()[0].div_ceil(MOST).max(1);
+            Some((name, SpreadElements { values: spread(&weight, stride)?, stride }))
+        };
+        weights_of_parameters(&self.model.net).into_iter().map(sampled).collect::<Option<_>>().map(WeightSnapshot)
     }
 }
 
@@ -39,10 +59,14 @@ impl WeightSnapshot {
         for (name, weight) in weights_of_parameters(&learner.model.net) {
             let Some(before) = self.0.get(&name) else { continue };
             let sums = layers.entry(place(&name)).or_default();
-            for (before, now) in before.iter().zip(to_host(weight)) {
-                sums[0] += (f64::from(now) - f64::from(*before)).powi(2);
-                sums[1] += f64::from(*before).powi(2);
+            let SpreadElements { values: before, stride } = before;
+            let now = if *stride == 1 { Some(to_host(weight)) } else { spread(&weight, *stride) };
+            let mut own = [0.0; 2];
+            for (before, now) in before.iter().zip(now.unwrap_or_default()) {
+                own[0] += (f64::from(now) - f64::from(*before)).powi(2);
+                own[1] += f64::from(*before).powi(2);
             }
+            sums.iter_mut().zip(own).for_each(|(sum, own)| *sum += own * *stride as f64);
         }
         let change = |((_, _, layer), [change, weights]): (_, [f64; 2])| LayerChange {
             layer,
@@ -51,6 +75,18 @@ impl WeightSnapshot {
         };
         layers.into_iter().map(change).collect()
     }
+}
+
+/// Returns every `stride`-th element of a parameter on the CPU, and nothing on a GPU.
+fn spread(weight: &Tensor<1>, stride: usize) -> Option<Vec<f32>> {
+    Some(f32s(&flex_f32(weight)?).iter().copied().step_by(stride).collect())
+}
+
+/// Returns ‖ΔW‖ / ‖W‖ of all parameters, and of the layer where it is largest. A layer of zeros does not count.
+pub fn relative_changes(layers: &[LayerChange]) -> (f64, f64) {
+    let norm = |of: fn(&LayerChange) -> f64| layers.iter().map(|layer| of(layer).powi(2)).sum::<f64>().sqrt();
+    let of_layers = layers.iter().filter(|layer| layer.weights > 0.0).map(|layer| layer.change / layer.weights);
+    (norm(|layer| layer.change) / norm(|layer| layer.weights), of_layers.fold(0.0, f64::max))
 }
 
 /// Returns the layer of a parameter, behind the keys by which layers are sorted.
@@ -65,7 +101,14 @@ fn place(parameter: &str) -> (usize, usize, String) {
 
 #[cfg(test)]
 mod tests {
-    use super::place;
+    use super::{LayerChange, place, relative_changes};
+
+    #[test]
+    fn changes_are_relative_to_the_weights() {
+        let layer = |change, weights| LayerChange { layer: String::new(), change, weights };
+        assert_eq!(relative_changes(&[layer(3.0, 30.0), layer(4.0, 40.0), layer(0.0, 0.0)]), (0.1, 0.1));
+        assert_eq!(relative_changes(&[layer(0.0, 3.0), layer(2.0, 4.0)]), (0.4, 0.5));
+    }
 
     #[test]
     fn layers_are_sorted_as_the_model_passes_them() {

@@ -34,7 +34,7 @@ use burnish_data::tokenizer::CHAT_TEMPLATE;
 use burnish_distributed::Ranks;
 use burnish_model::{CausalLm, Cut, Sequence};
 use burnish_optim::learner::HUGGINGFACE;
-use burnish_optim::{GradientSum, Learner, StatePart, Update};
+use burnish_optim::{GradientSum, Learner, StatePart, Update, relative_changes};
 use burnish_run::Output;
 use burnish_tracking::Metrics;
 use burnish_util::crc::IEEE;
@@ -96,6 +96,7 @@ impl<O: Objective> Pipeline for Stage<O> {
         let Measured { loss, metrics } = measured;
         let lr = self.learner.lr_at(at.step as usize - 1);
         // All ranks have the same loss and the same norm, so they take the same branch.
+        let weights = self.learner.sample();
         let update = if loss.is_finite() { self.learner.update(gradients, lr)? } else { Update::skipped() };
         if let (Some(probe), Some(before)) = (&at.probe, before) {
             probe.look(|step| step.layers = before.changes(&self.learner));
@@ -108,6 +109,8 @@ impl<O: Objective> Pipeline for Stage<O> {
                 report(at.settings.on_nonfinite, at.settings.dir(), at.step, &what, &rows)
             })?;
         }
+        let changed = weights.map(|weights| relative_changes(&weights.changes(&self.learner)));
+        let changed = changed.map(|(all, largest)| [("train/update_to_weight", all), ("train/update_to_weight_max", largest)]);
         self.state.tokens += tokens as u64;
         let seconds = start.elapsed().as_secs_f64();
         let first = [
@@ -119,7 +122,8 @@ impl<O: Objective> Pipeline for Stage<O> {
         ];
         let last = [("timing_s/step", seconds), ("perf/throughput", tokens as f64 / seconds / at.ranks.size() as f64)];
         let own = |(name, value): (&'static str, f64)| (name.to_owned(), value);
-        Ok(first.map(own).into_iter().chain(named("train", metrics)).chain(last.map(own)).collect())
+        let first = first.into_iter().chain(changed.into_iter().flatten()).map(own);
+        Ok(first.chain(named("train", metrics)).chain(last.map(own)).collect())
     }
 
     fn headline(&self, row: &Metrics) -> (&'static str, f64) {

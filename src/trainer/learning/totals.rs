@@ -10,7 +10,7 @@ use crate::trainer::metrics::depth::probability_differences;
 use burnish_algorithm::loss::LossResult;
 use burnish_algorithm::policy_loss::Metric;
 use burnish_algorithm::sequences;
-use burnish_optim::Update;
+use burnish_optim::{LayerChange, Update, relative_changes};
 use burnish_tracking::Metrics;
 
 /// Values that become means. They are kept one by one and summed once, in the order of slices and micro-batches, so that sums do
@@ -92,6 +92,13 @@ impl Totals {
     pub(crate) fn add_update(&mut self, learner: &str, update: &Update) {
         self.add_mean(&format!("{learner}/grad_norm"), update.grad_norm);
         self.add_mean(&format!("{learner}/skipped_updates"), if update.applied { 0.0 } else { 1.0 });
+    }
+
+    /// Adds ‖ΔW‖ / ‖W‖ of an optimizer update. `learner`: the prefix of its names.
+    pub(crate) fn add_change(&mut self, learner: &str, layers: &[LayerChange]) {
+        let (all, largest) = relative_changes(layers);
+        self.add_mean(&format!("{learner}/update_to_weight"), all);
+        self.add_mean(&format!("{learner}/update_to_weight_max"), largest);
     }
 
     /// Adds the ratios of a micro-batch, for TRL's metrics of ratios.

@@ -45,10 +45,12 @@ impl LearningSide {
             if let Some(probe) = &at.probe {
                 self.look(probe, index + 1, &mut mini, &gradients);
             }
+            let weights = self.actor.sample();
             let update = match &nonfinite {
                 None => self.actor.update(gradients, lr)?,
                 Some(_) => Update::skipped(),
             };
+            weights.iter().for_each(|weights| totals.add_change("actor", &weights.changes(&self.actor)));
             if let Some(nonfinite) = nonfinite.or(NonfiniteValue::of_gradient("actor", &update)) {
                 on_nonfinite(&nonfinite, batch, &trajectories, at)?;
             }

@@ -1,6 +1,7 @@
 //! Log-probabilities of generation that differ from those of training.
 
 use burnish_util::number::short;
+use serde_json::Value;
 
 use crate::check::Check;
 use crate::evidence::{Evidence, ending, mean};
@@ -63,8 +64,32 @@ const DEPTH_BOUND: f64 = 0.05;
 /// Ratio of the last to the first depth from which a gap grows.
 const GROWTH: f64 = 4.0;
 
-/// Returns the mean difference of the last five steps at each depth that has one.
+/// Settings that make generation draw from another distribution than the one that training computes, with a test of their values.
+const FILTERS: &[(&str, fn(&Value) -> bool)] = &[
+    ("top_p", |value| value.as_f64().is_some_and(|p| p < 1.0)),
+    ("top_k", |value| value.as_f64().is_some_and(|k| k > 0.0)),
+    ("min_p", |value| value.as_f64().is_some_and(|p| p > 0.0)),
+    ("repetition_penalty", |value| value.as_f64().is_some_and(|penalty| penalty != 1.0)),
+    ("presence_penalty", |value| value.as_f64().is_some_and(|penalty| penalty != 0.0)),
+    ("frequency_penalty", |value| value.as_f64().is_some_and(|penalty| penalty != 0.0)),
+    ("logprobs_mode", |value| value.as_str() == Some("raw_logprobs")),
+    ("logit_bias", |value| !value.is_null()),
+    ("bad_words", |value| !value.is_null()),
+    ("allowed_token_ids", |value| !value.is_null()),
+];
+
+fn is_filtered(evidence: &Evidence) -> bool {
+    let is_set = |(name, is_one): &(&str, fn(&Value) -> bool)| {
+        evidence.setting(&format!("actor_rollout_ref.rollout.{name}")).is_some_and(is_one)
+    };
+    FILTERS.iter().any(is_set)
+}
+
+/// Returns the mean difference of the last five steps at each depth that has one; none if filters make it.
 fn by_depth(evidence: &Evidence) -> Vec<(&'static str, f64)> {
+    if is_filtered(evidence) {
+        return Vec::new();
+    }
     let of = |depth: &'static str| {
         let series = evidence.series(&format!("{BY_DEPTH}{depth}"));
         (!series.is_empty()).then(|| (depth, mean(ending(&series, 5))))

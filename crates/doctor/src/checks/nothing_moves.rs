@@ -10,14 +10,16 @@ use crate::phase::AFTER;
 pub(super) const NOTHING_MOVES: Check = Check {
     name: "nothing moves",
     phases: AFTER,
-    reads: "`grad_norm`, `lr`, `actor/kl_loss`, and the rank of an adapter",
+    reads: "`grad_norm`, `lr`, `update_to_weight`, `actor/kl_loss`, and the rank of an adapter",
     number: "largest gradient norm, learning rate or KL of the run",
-    threshold: "gradient 0 in all steps, rate below 1e-9, or KL 0 after step 2 fails; an adapter's rate below 1e-6 warns",
+    threshold: "gradient 0 in all steps, rate or updates below 1e-9, or KL 0 after step 2 fails; an adapter's rate below 1e-6 warns",
     meaning: "The weights, or those of the adapter, are the same as before the run.",
     remedy: "Set {lr} above 0 (adapters: 1e-4 to 1e-3), lora_alpha above 0, and modules that the model has.",
     judge,
 };
 
+/// Size of an update as a share of the weights.
+pub(super) const UPDATE_TO_WEIGHT: &[&str] = &["actor/update_to_weight", "train/update_to_weight"];
 const GRADIENTS: &[&str] = &["actor/grad_norm", "train/grad_norm"];
 const RATES: &[&str] = &["actor/lr", "train/lr"];
 
@@ -34,6 +36,13 @@ fn judge(evidence: &Evidence) -> Finding {
     if let Some(rate) = rate.filter(|rate| *rate < 1e-9) {
         return Finding::fail(rate, format!("the learning rate is never above {}: no weight changes", short(rate)))
             .advise("Set {lr} above 0, and a warm-up that is shorter than the run.");
+    }
+    let changes = evidence.first_of(UPDATE_TO_WEIGHT).map(|(_, series)| series).unwrap_or_default();
+    if let Some((_, change)) = largest(&changes).filter(|(_, change)| changes.len() >= 5 && *change < 1e-9) {
+        return Finding::fail(
+            change,
+            format!("the largest of {} updates changes the weights by {} of their norm", changes.len(), short(change)),
+        );
     }
     if kl.len() >= 5 && kl.iter().all(|(_, kl)| *kl == 0.0) {
         return Finding::fail(
