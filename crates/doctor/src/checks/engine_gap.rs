@@ -64,8 +64,11 @@ const DEPTH_BOUND: f64 = 0.05;
 /// Ratio of the last to the first depth from which a gap grows.
 const GROWTH: f64 = 4.0;
 
-/// Settings that make generation draw from another distribution than the one that training computes, with a test of their values.
-const FILTERS: &[(&str, fn(&Value) -> bool)] = &[
+/// The name of a setting, and a test of its value.
+type SamplingFilter = (&'static str, fn(&Value) -> bool);
+
+/// Settings that make generation draw from another distribution than the one that training computes, by their values.
+const FILTERS: &[SamplingFilter] = &[
     ("top_p", |value| value.as_f64().is_some_and(|p| p < 1.0)),
     ("top_k", |value| value.as_f64().is_some_and(|k| k > 0.0)),
     ("min_p", |value| value.as_f64().is_some_and(|p| p > 0.0)),
@@ -79,9 +82,8 @@ const FILTERS: &[(&str, fn(&Value) -> bool)] = &[
 ];
 
 fn is_filtered(evidence: &Evidence) -> bool {
-    let is_set = |(name, is_one): &(&str, fn(&Value) -> bool)| {
-        evidence.setting(&format!("actor_rollout_ref.rollout.{name}")).is_some_and(is_one)
-    };
+    let is_set =
+        |(name, is_one): &SamplingFilter| evidence.setting(&format!("actor_rollout_ref.rollout.{name}")).is_some_and(is_one);
     FILTERS.iter().any(is_set)
 }
 
