@@ -14,7 +14,7 @@ pub const EXIT_CODES: &[(u8, &str)] = &[
     (DONE, "the command did all of its work"),
     (FAILED, "a failure during the work, or a difference, an incomplete recipe or a problem that the command found"),
     (WRONG_INPUT, "wrong input: nothing was begun, and the message says what to type"),
-    (INTERRUPTED, "a signal stopped the run after it had saved: the same command resumes it"),
+    (INTERRUPTED, "a signal or an alarm stopped the run after it had saved: the same command resumes it"),
     (LOST, "another process of the run is lost: the same command resumes from the last checkpoint"),
     (DEFECT, "a defect of the program, with its place in the code"),
 ];

@@ -64,8 +64,8 @@ const REPLAY: &[&str] = &[
 /// The keys of a run.
 #[rustfmt::skip]
 const RUN: &[&str] = &[
-    "best", "burnish", "bytes", "command", "device", "dir", "duration_s", "ended", "error", "id", "kind", "model", "name", "no_signal",
-    "phase", "problems", "resumable", "reward", "started", "state", "step", "total_steps", "worked",
+    "alarms", "best", "burnish", "bytes", "command", "device", "dir", "duration_s", "ended", "error", "id", "kind", "model", "name",
+    "no_signal", "phase", "problems", "resumable", "reward", "started", "state", "step", "total_steps", "worked",
 ];
 
 /// The commands with `--json`.
@@ -74,7 +74,7 @@ pub const LISTINGS: &[Listing] = &[
     listing("config diff", "a setting that differs", &["a", "a_from", "b", "b_from", "key"]),
     listing("config explain", "a setting", &["default", "from", "key", "meaning", "takes", "value"]),
     listing("devices", "a device, or a backend without one", DEVICE),
-    listing("doctor", "a check", &["check", "means", "number", "remedy", "sentence", "threshold", "verdict"]),
+    listing("doctor", "a check", &["alarm", "check", "means", "number", "remedy", "sentence", "threshold", "verdict"]),
     listing("fetch", "a file or folder in the cache", &["name", "path"]),
     listing("from-openrlhf", "the conversion", CONVERSION),
     listing("from-trl", "the conversion", CONVERSION),

@@ -5,6 +5,7 @@
 //! builds its [`Pipeline`], and calls [`Run::start`] and [`Run::run`].
 
 pub mod agents;
+mod alarms;
 pub(crate) mod built_in;
 pub mod checkpoint_parts;
 pub mod clock;

@@ -4,12 +4,14 @@ use std::path::Path;
 
 use anyhow::{Error, Result, anyhow};
 
+use super::alarms::Alarms;
 use super::clock::StepClock;
 use super::context::Context;
 use super::pipeline::{NothingUpdated, Pipeline};
 use super::resume::how_to_resume;
 use super::saved::SavedState;
 use burnish_checkpoint::{Best, Checkpoints};
+use burnish_config::schema::OnAlarm;
 use burnish_model::tensor_files::NotFiniteError;
 use burnish_optim::BrokenWeights;
 use burnish_tracking::Metrics;
@@ -30,6 +32,7 @@ pub struct Run<P: Pipeline> {
     pub(super) named: Option<u64>,
     /// Step of the last checkpoint in the run's folder that this process saved or resumed from.
     pub(super) saved: Option<u64>,
+    pub(super) alarms: Alarms,
 }
 
 impl<P: Pipeline> Run<P> {
@@ -42,6 +45,7 @@ impl<P: Pipeline> Run<P> {
         self.at.record.set_interrupt(&self.at.interrupt);
         let result = self.train();
         let saved = self.saved.map(|step| self.checkpoints.path(step));
+        self.alarms.note_end(&mut self.at.record);
         self.at.record.end(self.at.step, saved.as_deref(), &result);
         result
     }
@@ -112,10 +116,19 @@ impl<P: Pipeline> Run<P> {
                 );
             }
             let is_best = self.best.as_ref().is_some_and(|best| best.step == self.at.step);
-            if self.at.settings.saves_at(self.at.step) || is_best || stops_early {
+            let alarm = self.alarms.consequence(self.at.settings.on_alarm, &self.at.ranks);
+            if self.at.settings.saves_at(self.at.step) || is_best || stops_early || alarm != OnAlarm::Warn {
                 let mut clock = StepClock::start(self.at.record.stage());
                 clock.time("save_checkpoint", || self.save())?;
                 save_time = clock.seconds("save_checkpoint");
+            }
+            match alarm {
+                OnAlarm::Stop if self.at.step < last => return Err(self.stopped_by_alarm().into()),
+                OnAlarm::Save => {
+                    let folder = self.checkpoints.path(self.at.step);
+                    tracing::warn!("the state at the alarm is saved (trainer.on_alarm=save): {}", folder.display());
+                }
+                _ => {}
             }
         }
         // Without this, a run without save_freq that resumed from its own checkpoint would leave that checkpoint as the last, and
@@ -127,8 +140,10 @@ impl<P: Pipeline> Run<P> {
     }
 
     fn log(&mut self, metrics: Metrics) {
-        let row = self.pipeline.renamed(metrics);
+        let mut row = self.pipeline.renamed(metrics);
+        let alarms = self.alarms.follow(self.at.step, &mut row);
         self.at.record.log(self.at.step, row);
+        self.at.record.note_alarms(self.at.step, alarms);
     }
 
     /// Returns the error that ends a run between two steps, after saving the state even if `trainer.save_freq` chooses another
@@ -161,6 +176,15 @@ impl<P: Pipeline> Run<P> {
             self.save()?;
         }
         Err(Interrupted(format!("interrupted after step {step}; {}", self.how_to_resume())).into())
+    }
+
+    /// Returns the error that ends a run after an alarm and a saved step.
+    fn stopped_by_alarm(&self) -> Interrupted {
+        Interrupted(format!(
+            "stopped after step {} by an alarm (trainer.on_alarm=stop), which does not stop the run again; {}",
+            self.at.step,
+            self.how_to_resume()
+        ))
     }
 
     /// Records a validation: the best among the saved steps, and the improvement for early stopping.

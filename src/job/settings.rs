@@ -10,7 +10,7 @@ use super::resume::{check_step, find_checkpoint};
 use super::run_folder;
 use burnish_checkpoint::{Checkpoints, RunFacts, check_changes, step_of};
 use burnish_config::Tree;
-use burnish_config::schema::{Frequency, OnNonfinite, ResumeKeys, TrainerResumeMode};
+use burnish_config::schema::{Frequency, OnAlarm, OnNonfinite, ResumeKeys, TrainerResumeMode};
 use burnish_model::ops::cpu_kernels;
 use burnish_run::{Output, RunInfo, WatchedMetric};
 use burnish_tracking::TrackedRun;
@@ -41,6 +41,7 @@ pub struct RunSettings {
     /// True if the last step is always validated, as in verl's SFT trainer.
     pub(crate) ends_validated: bool,
     pub on_nonfinite: OnNonfinite,
+    pub on_alarm: OnAlarm,
     pub val_before_train: bool,
     pub val_only: bool,
     /// Metric that decides which checkpoint is the best.

@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use serde_json::json;
 
+use super::alarms::Alarms;
 use super::checkpoint_parts::check_part;
 use super::context::Context;
 use super::pipeline::Pipeline;
@@ -67,6 +68,7 @@ impl<P: Pipeline> Run<P> {
             superseded: None,
             named: None,
             saved: None,
+            alarms: Alarms::default(),
         };
         let mut slices = None;
         if let Some(folder) = &resume {
@@ -108,6 +110,9 @@ impl<P: Pipeline> Run<P> {
                 false => output.log.open_of_rank(settings.dir(), ranks.rank(), resume.is_some()).map(|()| run.at.record),
             };
             run.at.record = ranks.agree(record)?;
+            if is_first {
+                run.alarms = Alarms::of(run.at.settings.dir());
+            }
         }
         if is_first && !run.at.settings.val_only {
             announce_folder(run.checkpoints.dir(), run.at.step)?;

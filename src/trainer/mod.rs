@@ -25,7 +25,6 @@ use self::advantages::Advantages;
 use self::batch::{nonfinite, post_processing};
 use self::learning::LearningSide;
 use self::metrics::agent_metrics::{self, ToolWatch};
-use self::metrics::signal::{self, Signal};
 use self::metrics::{timing, trl_metrics};
 use self::sampling::samples::UsedSamples;
 use self::sampling::{ReportedNames, SamplingSide, samples};
@@ -49,7 +48,6 @@ pub struct Trainer {
     advantages: Advantages,
     post_processing: Option<PythonPostProcessing>,
     reported: ReportedNames,
-    signal: Signal,
     tool_watch: ToolWatch,
     gpu: Option<DeviceMemory>,
     /// Tokens of all prompts and responses trained on since the start of the run.
@@ -116,10 +114,6 @@ impl Pipeline for Trainer {
         agent_metrics::of_batch(&batch, &mut metrics);
         self.tool_watch.follow(at.step, &batch);
         metrics::variance_proxy(&batch, &config.actor_rollout_ref.actor, &mut metrics);
-        if trains_actor {
-            self.signal.follow(at.step, signal::missing(&batch, |need| advantages.needs(need), &metrics), &metrics);
-            at.record.note_no_signal(self.signal.verdict(at.step));
-        }
         timing::of_step(&clock, &batch, self.gpu.as_ref(), &at.ranks, &mut metrics);
         self.tokens += batch.total_tokens() as u64;
         trl_metrics::of_batch(&batch, at.step * sampling.trajectories_per_step() as u64, self.tokens, &mut metrics);

@@ -5,6 +5,7 @@ mod agent_rows;
 mod agent_settings;
 mod agent_tokens;
 mod agents;
+mod alarms;
 mod answers;
 mod automation;
 mod broken_weights;

@@ -66,14 +66,18 @@ fn a_run_without_a_signal_says_so_once_and_at_its_end() {
     let mut command = small_run(&run, &["trainer.total_training_steps=12", "trainer.metric_names=trl", "trainer.save_freq=12"]);
     command.args(["data.max_response_length=1", "trainer.val_before_train=false", "trainer.test_freq=-1"]);
     let messages = String::from_utf8(succeed(command).stderr).unwrap();
-    assert_eq!(messages.matches("steps 1 to 10 taught the policy nothing: every advantage was 0").count(), 1, "{messages}");
-    assert_eq!(messages.matches("taught the policy").count(), 1, "{messages}");
-    assert!(messages.contains("no signal since step 1: every advantage was 0; "), "{messages}");
+    let same = "since step 1 all responses to a prompt have the same score, namely 0: every advantage is 0";
+    for once in ["alarm at step 5: constant reward: all responses of steps 1 to 5 got the score 0. Read", "alarm at step 10: "] {
+        assert_eq!(messages.matches(once).count(), 1, "{once}: {messages}");
+    }
+    assert!(messages.contains(&format!("alarm at step 10: no signal: {same}. Read")), "{messages}");
+    assert!(messages.contains(&format!("no signal: {same}; ")), "{messages}");
     assert!(messages.contains("next: trainer report") && !messages.contains("trainer export"), "{messages}");
     let text = fs::read_to_string(run.join("metrics.jsonl")).unwrap();
     let row: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
     assert_eq!((&row["data"]["frac_reward_zero_std"], &row["data"]["reward_std"]), (&1.0.into(), &0.0.into()), "{row}");
-    assert_eq!(json(&run, "run.json")["state"], "finished");
+    let info = json(&run, "run.json");
+    assert_eq!((&info["state"], &info["no_signal"]), (&"finished".into(), &same.into()));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The end of docs/debugging.md, rendered from the registry of checks of `trainer doctor`.
 
-use burnish::doctor::{CHECKS, CheckPhase};
+use burnish::doctor::{ALARMS, CHECKS, CheckPhase};
 
 use crate::docs::{check, root};
 
@@ -24,6 +24,9 @@ fn checks() -> String {
             ("Remedy", one.remedy),
         ] {
             page.push_str(&format!("- {title}: {}\n", text.replace(['{', '}'], "`")));
+        }
+        if let Some(alarm) = ALARMS.iter().find(|alarm| alarm.check.name == one.name) {
+            page.push_str(&format!("- Alarm while a run trains: {}\n", alarm.when));
         }
     }
     page.trim_start().to_owned()

@@ -51,6 +51,7 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
             "trainer.val_before_train",
         ],
     ),
+    (Free("decides about later alarms"), &["trainer.on_alarm"]),
     (SHOWN, &["trainer.val_only", "trainer.max_*", "**.checkpoint.*"]),
     (Validation, &["trainer.metric_for_best_model", "trainer.greater_is_better"]),
     (Effect, &["trainer.early_stopping_*", "algorithm.neftune_noise_alpha"]),

@@ -3,7 +3,9 @@
 //! Reading order: a [`Check`] is an entry of the registry [`CHECKS`], one file under `checks/`. It judges [`Evidence`] and nothing
 //! else, and its [`Finding`] has a [`Verdict`], a sentence and a remedy. `read/` gathers evidence from the folder of a run, of
 //! burnish or of another library; `trainer doctor` gathers evidence about a configuration and fills [`Facts`].
+//! [`ALARMS`] are checks that an [`AlarmWatch`] makes after every step of a run.
 
+mod alarms;
 mod check;
 mod checks;
 mod diagnose;
@@ -16,8 +18,9 @@ mod made_up_tests;
 mod phase;
 mod read;
 
+pub use alarms::{Alarm, AlarmWatch, RaisedAlarm};
 pub use check::Check;
-pub use checks::CHECKS;
+pub use checks::{ALARMS, CHECKS};
 pub use diagnose::{Diagnosis, diagnose};
 pub use evidence::{
     AnswerLengths, BeginTokens, ChangedRows, EndTokens, Evidence, Facts, KnownPrompt, MetricRow, PlanFacts, RatePlan, RunLibrary,

@@ -27,6 +27,12 @@ pub fn markdown(dir: &Path) -> Result<String> {
     if let Some(error) = record.info.as_ref().and_then(|info| info.error.as_ref()) {
         _ = writeln!(text, "{}\n", fenced(error));
     }
+    for alarm in record.alarms() {
+        _ = writeln!(text, "- alarm at step {}: {}: {}", alarm.step, cell(&alarm.name), cell(&alarm.sentence));
+    }
+    if !record.alarms().is_empty() {
+        text.push('\n');
+    }
     let names = headline(&[&series]);
     if !names.is_empty() {
         text.push_str("| Metric | First | Last |\n|---|---|---|\n");

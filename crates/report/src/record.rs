@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::series::{Series, read_end};
 use burnish_checkpoint::{CheckpointEntry, Checkpoints};
-use burnish_run::{INFO, METRICS, PHASE, Phase, ReadableRecord, RunInfo, RunState};
+use burnish_run::{INFO, METRICS, PHASE, Phase, ReadableRecord, RecordedAlarm, RunInfo, RunState};
 use burnish_util::lock::is_locked;
 use burnish_util::shell::command_line;
 use burnish_util::time::unix_time;
@@ -85,7 +85,12 @@ impl RecordedRun {
         })
     }
 
-    /// Describes the status, for example `failed in update_actor, resumable`.
+    /// Returns the alarms of the run, in the order of their steps.
+    pub(crate) fn alarms(&self) -> &[RecordedAlarm] {
+        self.info.as_ref().map_or(&[], |info| &info.alarms)
+    }
+
+    /// Describes the status, for example `failed in update_actor, resumable, alarm: NaN`.
     pub fn describe(&self) -> String {
         let state = match self.status {
             RunStatus::Running => "running",
@@ -96,7 +101,12 @@ impl RecordedRun {
             RunStatus::Unknown => "unknown",
         };
         let phase = self.phase.as_ref().map_or_else(String::new, |phase| format!(" in {phase}"));
-        format!("{state}{phase}{}", if self.resumable() { ", resumable" } else { "" })
+        let alarms = match self.alarms() {
+            [] => String::new(),
+            [one] => format!(", alarm: {}", one.name),
+            several => format!(", {} alarms", several.len()),
+        };
+        format!("{state}{phase}{}{alarms}", if self.resumable() { ", resumable" } else { "" })
     }
 
     /// Returns true if the same command would resume the run.
@@ -157,6 +167,7 @@ impl RecordedRun {
             "state": self.status,
             "resumable": self.resumable(),
             "problems": self.problems,
+            "alarms": self.alarms(),
             "no_signal": info.and_then(|info| info.no_signal.as_ref()),
             "error": info.and_then(|info| info.error.as_ref()),
             "phase": self.phase,

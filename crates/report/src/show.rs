@@ -10,7 +10,7 @@ use super::disk::{bytes_of, size};
 use super::record::RecordedRun;
 use super::series::{Series, read_end};
 use burnish_checkpoint::{BEST_FILE, TRACKER_FILE};
-use burnish_run::RunInfo;
+use burnish_run::{RecordedAlarm, RunInfo};
 use burnish_util::excerpt::{cell, cut_lines, first_items};
 use burnish_util::foreign;
 use burnish_util::shell::command_line;
@@ -55,6 +55,7 @@ fn lines(record: &RecordedRun, series: &Series) -> Vec<(&'static str, String)> {
         let date = strftime("%F %T UTC", time as i64, 0).unwrap_or_default();
         format!("{date}, {} ago", human(Duration::try_from_secs_f64(unix_time() - time).unwrap_or_default()))
     };
+    let alarm = |one: &RecordedAlarm| format!("{} at step {}: {}. {}", one.name, one.step, one.sentence, one.remedy);
     let further = [
         ("error", info.error.clone()),
         ("no signal", info.no_signal.clone()),
@@ -73,6 +74,7 @@ fn lines(record: &RecordedRun, series: &Series) -> Vec<(&'static str, String)> {
         ("command", Some(command_line(&info.command))),
         ("to resume", record.resumable().then(|| resume(info))),
     ];
+    lines.extend(info.alarms.iter().map(|one| ("alarm", alarm(one))));
     lines.extend(further.into_iter().filter_map(|(name, value)| Some((name, value.filter(|value| !value.is_empty())?))));
     lines
 }

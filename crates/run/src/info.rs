@@ -71,9 +71,12 @@ pub struct RunInfo {
     /// Step after which validation measures something else than before; earlier values are not comparable.
     #[serde(default)]
     pub validated_after: Option<u64>,
-    /// Set if the scores taught the policy nothing at the end of the run: the first such step, and the reason.
+    /// Set if the scores taught the policy nothing at the end of the run: the finding of the doctor's check.
     #[serde(default)]
     pub no_signal: Option<String>,
+    /// Alarms so far, in the order of their steps.
+    #[serde(default)]
+    pub alarms: Vec<RecordedAlarm>,
     /// Error that the run failed with.
     pub error: Option<String>,
     /// Phase in which the run failed.
@@ -126,6 +129,19 @@ pub struct BestSoFar {
     pub step: u64,
 }
 
+/// A check of the doctor that found a fault while the run trained.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RecordedAlarm {
+    /// Name of the check.
+    pub name: String,
+    pub step: u64,
+    /// The number that decided, if there is one; [`Self::sentence`] says what it means.
+    #[serde(default, with = "burnish_util::json_number")]
+    pub number: Option<f64>,
+    pub sentence: String,
+    pub remedy: String,
+}
+
 /// One setting of the resolved configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordedSetting {
@@ -154,6 +170,7 @@ impl RunInfo {
             ended: None,
             validated_after: None,
             no_signal: None,
+            alarms: Vec::new(),
             resumed: Vec::new(),
             pid: std::process::id(),
             host: host_name(),
@@ -259,6 +276,7 @@ impl RunInfo {
         }
         self.resumed = [before.resumed, vec![step]].concat();
         self.validated_after = self.validated_after.or(before.validated_after).filter(|after| *after <= step);
+        self.alarms = before.alarms.into_iter().filter(|alarm| alarm.step <= step).collect();
         self.best = before.best.filter(|best| best.step <= step && !best.value.is_nan());
     }
 }

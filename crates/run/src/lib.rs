@@ -22,7 +22,7 @@ mod stage;
 mod watched;
 
 pub use earlier::EarlierRun;
-pub use info::{BestSoFar, INFO, ReadableRecord, RecordedSetting, RunInfo, RunState};
+pub use info::{BestSoFar, INFO, ReadableRecord, RecordedAlarm, RecordedSetting, RunInfo, RunState};
 pub use log_file::{LOG, LogFile, LogLine};
 pub use output::Output;
 pub use phase::{PHASE, Phase};

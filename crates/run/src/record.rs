@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::info::{BestSoFar, RunInfo, RunState};
+use super::info::{BestSoFar, RecordedAlarm, RunInfo, RunState};
 use super::sample::{Sample, SamplesFile};
 use super::stage::RunStage;
 use super::watched::{ValidationCurve, Validations, WatchedMetric};
@@ -27,7 +27,7 @@ pub struct Record {
     watched: WatchedMetric,
     validations: Validations,
     /// Value of [`Record::note_no_signal`].
-    no_signal: Option<(u64, &'static str)>,
+    no_signal: Option<String>,
     /// Time that the last row took, with its samples; `spent_on_samples` is the time that samples of the next row have taken.
     spent: Option<Duration>,
     spent_on_samples: Duration,
@@ -158,10 +158,19 @@ impl Record {
         }
     }
 
-    /// Notes since which step the scores have taught the policy nothing, and the reason. [`end`](Record::end) reports it. It then
+    /// Notes that the scores teach the policy nothing, with the doctor's sentence. [`end`](Record::end) reports it. It then
     /// recommends the last checkpoint only if validation did not find a better one.
-    pub fn note_no_signal(&mut self, since: Option<(u64, &'static str)>) {
-        self.no_signal = since;
+    pub fn note_no_signal(&mut self, sentence: Option<String>) {
+        self.no_signal = sentence;
+    }
+
+    /// Adds alarms of a step to run.json.
+    pub fn note_alarms(&mut self, step: u64, alarms: Vec<RecordedAlarm>) {
+        if let Some(folder) = self.folder.as_mut().filter(|_| !alarms.is_empty()) {
+            folder.info.alarms.extend(alarms);
+            folder.info.step = step;
+            folder.write("the alarm");
+        }
     }
 
     /// Ends the record of a run after `step` steps, with the last checkpoint at `saved`. Write errors are only logged, since the
@@ -173,13 +182,13 @@ impl Record {
             Err(error) if error.is::<Interrupted>() => (Exit::Interrupted, RunState::Interrupted),
             Err(_) => (Exit::Failed, RunState::Failed),
         };
-        let (at, no_signal) = (self.stage.now(), self.no_signal);
+        let (at, no_signal) = (self.stage.now(), self.no_signal.take());
         if let Some(folder) = &mut self.folder {
-            folder.info.no_signal = no_signal.map(|(since, why)| format!("since step {since}: {why}"));
+            folder.info.no_signal.clone_from(&no_signal);
             folder.end(step, state, result.as_ref().err().map(|error| format!("{error:#}")), &at.phase);
             match result {
                 Ok(()) => folder
-                    .summary(step, saved, &self.validations, no_signal)
+                    .summary(step, saved, &self.validations, no_signal.as_deref())
                     .into_iter()
                     .for_each(|line| tracing::info!("{line}")),
                 Err(_) => tracing::info!("{} after {step} steps in {}, in phase {}", state.name(), folder.worked(), at.phase),
@@ -216,7 +225,7 @@ impl Folder {
     }
 
     /// Returns the lines about the result, the files and the next command.
-    fn summary(&self, step: u64, saved: Option<&Path>, validations: &Validations, no_signal: Option<(u64, &str)>) -> Vec<String> {
+    fn summary(&self, step: u64, saved: Option<&Path>, validations: &Validations, no_signal: Option<&str>) -> Vec<String> {
         let Self { dir, info, .. } = self;
         let mut lines = vec![format!("finished {step} steps in {}", self.worked())];
         let mut curves: Vec<&ValidationCurve> = validations.curves.iter().collect();
@@ -228,9 +237,9 @@ impl Folder {
         }
         let last = validations.last;
         let mut saved = saved.map(Path::to_owned);
-        if let Some((since, why)) = no_signal {
+        if let Some(sentence) = no_signal {
             let (checkpoint, advice) = worth_exporting(saved, info.best.as_ref(), last);
-            lines.push(format!("no signal since step {since}: {why}; {advice}"));
+            lines.push(format!("no signal: {sentence}; {advice}"));
             saved = checkpoint;
         }
         lines.push(format!("metrics: {}", info.metrics.display()));
@@ -500,10 +509,10 @@ mod tests {
             let saved = dir.path().join("global_step_20");
             record.folder.as_ref().unwrap().summary(20, Some(&saved), &record.validations, no_signal).join("\n")
         };
-        let no_signal = Some((4, "every advantage was 0"));
+        let no_signal = Some("every advantage is 0");
         assert!(lines(&record, None).contains("export") && lines(&record, None).contains("global_step_20"));
         let unknown = lines(&record, no_signal);
-        assert!(unknown.contains("no signal since step 4: every advantage was 0") && !unknown.contains("export"), "{unknown}");
+        assert!(unknown.contains("no signal: every advantage is 0") && !unknown.contains("export"), "{unknown}");
         record.log(0, validated(0.5));
         record.log(1, validated(0.5));
         let never = lines(&record, no_signal);

@@ -10,7 +10,7 @@ use super::super::json::{JsonArg, print_rows};
 use super::super::print::print;
 use super::{before, show};
 use burnish_config::kinds::KINDS;
-use burnish_doctor::{Verdict, diagnose, read};
+use burnish_doctor::{AlarmWatch, Verdict, diagnose, read};
 
 #[derive(Args)]
 pub(crate) struct DoctorArgs {
@@ -26,7 +26,7 @@ pub(crate) struct DoctorArgs {
     json: JsonArg,
 }
 
-/// Makes all checks and prints their findings.
+/// Makes all checks and prints their findings, with the alarms that the rows of a run raise.
 ///
 /// # Errors
 /// If a check fails, or the source cannot be read.
@@ -39,9 +39,10 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), CliError> {
         None => before::evidence(&configuration(args)?, args.sample)?,
     };
     let findings = diagnose(&evidence);
+    let watch = AlarmWatch::over(&evidence);
     match args.json.json {
-        true => print_rows(findings.iter().map(show::row))?,
-        false => print(&show::text(&evidence, &findings))?,
+        true => print_rows(findings.iter().map(|one| show::row(one, watch.raised())))?,
+        false => print(&show::text(&evidence, &findings, watch.raised()))?,
     }
     let failed: Vec<&str> =
         findings.iter().filter(|one| one.finding.verdict == Verdict::Fail).map(|one| one.check.name).collect();

@@ -1,12 +1,14 @@
 //! Findings as text and as JSON.
 
-use burnish_doctor::{Diagnosis, Evidence, Verdict};
+use burnish_doctor::{Diagnosis, Evidence, RaisedAlarm, Verdict};
 use burnish_util::json_number;
 use serde_json::{Value, json};
 
-/// Returns the object of a check.
-pub(super) fn row(one: &Diagnosis) -> Value {
+/// Returns the object of a check. `alarm` is the step at which its alarm was or would have been raised.
+pub(super) fn row(one: &Diagnosis, alarms: &[RaisedAlarm]) -> Value {
+    let alarm = alarms.iter().find(|alarm| alarm.alarm.check.name == one.check.name);
     json!({
+        "alarm": alarm.map(|alarm| alarm.step),
         "check": one.check.name,
         "verdict": one.finding.verdict.name(),
         "number": one.finding.number.map(json_number::to_value),
@@ -17,8 +19,8 @@ pub(super) fn row(one: &Diagnosis) -> Value {
     })
 }
 
-/// Returns the text: what was read, a paragraph for each failure and warning, and a line for the rest.
-pub(super) fn text(evidence: &Evidence, findings: &[Diagnosis]) -> String {
+/// Returns the text: what was read, a paragraph for each failure and warning, and a line for the rest and for the alarms.
+pub(super) fn text(evidence: &Evidence, findings: &[Diagnosis], alarms: &[RaisedAlarm]) -> String {
     let mut text: String = evidence.sources.iter().map(|source| format!("{source}\n")).collect();
     text.extend(evidence.facts.plan.shown.iter().map(|row| format!("{}\n", row.text())));
     for verdict in [Verdict::Fail, Verdict::Warn] {
@@ -32,6 +34,10 @@ pub(super) fn text(evidence: &Evidence, findings: &[Diagnosis]) -> String {
         if !names.is_empty() {
             text.push_str(&format!("\n{title} ({}): {}\n", names.len(), names.join(", ")));
         }
+    }
+    if !alarms.is_empty() {
+        let steps = alarms.iter().map(|one| format!("{} at step {}", one.alarm.check.name, one.step));
+        text.push_str(&format!("\nalarms while the run trains: {}\n", steps.collect::<Vec<_>>().join(", ")));
     }
     text
 }

@@ -10,6 +10,7 @@ pub(super) const MEASURED: &[(&str, &str)] = &[
     ("perf/time_per_step", "seconds of the step"),
     ("perf/max_memory", "memory of the process or the GPU"),
     ("perf/cpu_memory", "memory of the process"),
+    ("alarm/", "an alarm, which compares the step with steps before it"),
     ("eps", "episodes per second, of `trainer.metric_names: trl`"),
 ];
 

@@ -34,6 +34,7 @@ pub(super) fn run_settings<C: StageConfig>(config: &C, steps_per_epoch: u64, tot
         eval_delay: trainer.eval_delay,
         ends_validated: true,
         on_nonfinite: trainer.on_nonfinite,
+        on_alarm: trainer.on_alarm,
         val_before_train: false,
         val_only: false,
         watched: watched(trainer),

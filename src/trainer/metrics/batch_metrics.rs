@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::signal::{equal_groups, groups_of_scores};
+use super::groups::{equal_groups, groups_of_scores};
 use crate::trainer::batch::Batch;
 use crate::trainer::batch::columns::Column;
 use burnish_config::schema::{ActorConfig, DataConfig};

@@ -3,7 +3,7 @@
 pub(super) mod agent_metrics;
 mod batch_metrics;
 pub(super) mod depth;
-pub(super) mod signal;
+mod groups;
 pub(super) mod timing;
 pub(super) mod trl_metrics;
 

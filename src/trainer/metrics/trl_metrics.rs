@@ -6,7 +6,7 @@
 //! since their mean is 0 afterwards. `eps` is not an integer. `val/ratio_var` is over tokens, not over means of micro-batches.
 
 use super::batch_metrics::variance;
-use super::signal::groups_of_scores;
+use super::groups::groups_of_scores;
 use crate::trainer::batch::Batch;
 use crate::trainer::batch::columns::Column;
 use burnish_algorithm::rounding::settled;

@@ -29,6 +29,7 @@ pub(crate) fn run_settings(config: &PpoConfig, steps_per_epoch: u64, total_steps
         eval_delay: trainer.eval_delay,
         ends_validated: false,
         on_nonfinite: trainer.on_nonfinite,
+        on_alarm: trainer.on_alarm,
         val_before_train: trainer.val_before_train,
         val_only: trainer.val_only,
         watched: WatchedMetric { metric: trainer.metric_for_best_model.clone(), greater_is_better: trainer.greater_is_better },

@@ -117,7 +117,6 @@ pub(super) fn trainer(
         advantages,
         post_processing,
         reported: Default::default(),
-        signal: Default::default(),
         tool_watch: Default::default(),
         gpu: DeviceMemory::watch(device),
         tokens: 0,

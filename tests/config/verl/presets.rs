@@ -166,6 +166,7 @@ const OWN: &[&str] = &[
     "trainer.log_completions 5",
     "trainer.metric_names verl",
     "trainer.num_sample_generations 10",
+    "trainer.on_alarm warn",
     "trainer.on_nonfinite error",
     "trainer.resume_mode auto",
     "trainer.seed 1",

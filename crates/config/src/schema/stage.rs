@@ -10,7 +10,7 @@ use super::location_setting::{LocationKind, LocationSetting};
 use super::location_settings::{many, model, one};
 use super::lora::lora_keys;
 use super::optim::StageOptimConfig;
-use super::trainer::{OnNonfinite, ResumeKeys, TrainerResumeMode};
+use super::trainer::{OnAlarm, OnNonfinite, ResumeKeys, TrainerResumeMode};
 use super::types::{Device, Dtype, Frequency, Location, ModelInit, OneOrMany, OpenMapping, choices};
 use super::validate_data::template_date;
 use super::validate_trainer;
@@ -188,6 +188,7 @@ pub struct StageTrainerConfig {
     pub early_stopping_patience: Option<usize>,
     pub early_stopping_threshold: f64,
     pub on_nonfinite: OnNonfinite,
+    pub on_alarm: OnAlarm,
 }
 
 impl StageTrainerConfig {

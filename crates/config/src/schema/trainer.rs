@@ -39,6 +39,7 @@ pub struct TrainerConfig {
     pub metric_for_best_model: Option<String>,
     pub greater_is_better: bool,
     pub on_nonfinite: OnNonfinite,
+    pub on_alarm: OnAlarm,
     pub rollout_data_dir: Option<Location>,
     pub validation_data_dir: Option<Location>,
 }
@@ -58,6 +59,18 @@ choices! {
         Error = "error",
         /// The run skips scores, responses and updates that are not finite.
         Skip = "skip",
+    }
+}
+
+choices! {
+    /// The consequence of an alarm.
+    pub enum OnAlarm {
+        /// The run goes on.
+        Warn = "warn",
+        /// The run saves a checkpoint and goes on.
+        Save = "save",
+        /// The run saves a checkpoint and ends.
+        Stop = "stop",
     }
 }
 

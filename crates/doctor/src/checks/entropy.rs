@@ -2,9 +2,10 @@
 
 use burnish_util::number::short;
 
+use crate::alarms::Alarm;
 use crate::check::Check;
 use crate::evidence::{Evidence, beginning, ending, largest, mean};
-use crate::finding::Finding;
+use crate::finding::{Finding, Verdict};
 use crate::phase::AFTER;
 
 pub(super) const ENTROPY: Check = Check {
@@ -17,6 +18,18 @@ pub(super) const ENTROPY: Check = Check {
     remedy: "Lower {lr}, sample at temperature 1, give entropy_coeff no negative value, and clip higher (clip_ratio_high=0.28).",
     judge,
 };
+
+pub(super) const ALARM: Alarm = Alarm {
+    check: &ENTROPY,
+    when: "fails, or falls below 0.1 without the score at its best",
+    rings: |evidence, finding| {
+        let is_low = finding.number.is_some_and(|share| share < COLLAPSED);
+        finding.verdict >= Verdict::Warn && is_low && !matches!(progress(evidence), Progress::Solved)
+    },
+};
+
+/// Share of the first entropy that is a collapse. Sound runs lose up to 73 % of it (arXiv 2505.22617).
+const COLLAPSED: f64 = 0.1;
 
 fn judge(evidence: &Evidence) -> Finding {
     let series = evidence.series("actor/entropy");
@@ -36,7 +49,7 @@ fn judge(evidence: &Evidence) -> Finding {
         return Finding::warn(share, format!("{sentence}: responses become random"))
             .advise("Read the last responses. If they are broken text, lower {lr}, or add a KL term; go back to a checkpoint.");
     }
-    if share >= 0.1 {
+    if share >= COLLAPSED {
         return Finding::pass(share, sentence);
     }
     match progress(evidence) {

@@ -2,9 +2,10 @@
 
 use burnish_util::number::short;
 
+use crate::alarms::Alarm;
 use crate::check::Check;
 use crate::evidence::{Evidence, beginning, ending, mean};
-use crate::finding::Finding;
+use crate::finding::{Finding, Verdict};
 use crate::phase::AFTER;
 
 pub(super) const LENGTH: Check = Check {
@@ -18,6 +19,21 @@ pub(super) const LENGTH: Check = Check {
     judge,
 };
 
+pub(super) const ALARM: Alarm = Alarm {
+    check: &LENGTH,
+    when: "fails, or warns with a measured accuracy that is not better",
+    rings: |evidence, finding| {
+        // Without an accuracy, longer responses may be better ones, as in a run that learns to reason.
+        finding.verdict == Verdict::Fail
+            || finding.verdict == Verdict::Warn && accuracy(evidence).is_some_and(|(is, was)| is <= was)
+    },
+};
+
+/// Returns the accuracy at the end and at the beginning.
+fn accuracy(evidence: &Evidence) -> Option<(f64, f64)> {
+    evidence.accuracy().map(|(_, series)| (mean(ending(&series, 2)), mean(beginning(&series, 2))))
+}
+
 fn judge(evidence: &Evidence) -> Finding {
     let series = evidence.series("response_length/mean");
     if series.len() < 6 {
@@ -29,11 +45,11 @@ fn judge(evidence: &Evidence) -> Finding {
     if times < 2.0 {
         return Finding::pass(times, sentence);
     }
-    let gain = evidence.accuracy().map(|(_, series)| (mean(beginning(&series, 2)), mean(ending(&series, 2))));
-    if let Some((before, after)) = gain {
+    let gain = accuracy(evidence);
+    if let Some((after, before)) = gain {
         sentence.push_str(&format!(", the accuracy from {} to {}", short(before), short(after)));
     }
-    let is_better = gain.is_some_and(|(before, after)| after > before + 0.02);
+    let is_better = gain.is_some_and(|(after, before)| after > before + 0.02);
     let cut = evidence.series("response/truncated_ratio");
     let is_cut = mean(beginning(&cut, 3)) < 0.1 && mean(ending(&cut, 3)) >= 0.5;
     match (is_better, is_cut) {

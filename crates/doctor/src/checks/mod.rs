@@ -1,10 +1,12 @@
-//! The checks. A new check is a file here and a line in [`CHECKS`].
+//! The checks. A new check is a file here and a line in [`CHECKS`]. A check that is made while a run trains has an [`Alarm`] in its
+//! file, and a line in [`ALARMS`].
 
 mod abstains;
 mod against_aim;
 mod alike_samples;
 mod begin_token;
 mod clipping;
+mod constant_reward;
 mod critic;
 mod end_token;
 mod engine_gap;
@@ -37,7 +39,8 @@ mod text_prompt;
 mod truncated;
 mod untrained_rows;
 
-use super::check::Check;
+use crate::alarms::Alarm;
+use crate::check::Check;
 
 /// All checks, in the order of the output.
 pub static CHECKS: &[&Check] = &[
@@ -46,6 +49,7 @@ pub static CHECKS: &[&Check] = &[
     &seen_validation::SEEN_VALIDATION,
     &no_trained_token::NO_TRAINED_TOKEN,
     &same_pairs::SAME_PAIRS,
+    &constant_reward::CONSTANT_REWARD,
     &no_signal::NO_SIGNAL,
     &abstains::ABSTAINS,
     &truncated::TRUNCATED,
@@ -76,4 +80,16 @@ pub static CHECKS: &[&Check] = &[
     &sampled_signal::SAMPLED_SIGNAL,
     &start_warnings::START_WARNINGS,
     &rendered_rows::RENDERED_ROWS,
+];
+
+/// The checks that are made after every step of a run.
+pub static ALARMS: &[&Alarm] = &[
+    &constant_reward::ALARM,
+    &no_signal::ALARM,
+    &truncated::ALARM,
+    &not_finite::ALARM,
+    &kl::ALARM,
+    &entropy::ALARM,
+    &length::ALARM,
+    &score_accuracy::ALARM,
 ];

@@ -2,9 +2,10 @@
 
 use burnish_util::number::short;
 
+use crate::alarms::Alarm;
 use crate::check::Check;
 use crate::evidence::{Evidence, median};
-use crate::finding::Finding;
+use crate::finding::{Finding, Verdict};
 use crate::phase::AFTER;
 
 pub(super) const NOT_FINITE: Check = Check {
@@ -18,6 +19,18 @@ pub(super) const NOT_FINITE: Check = Check {
     judge,
 };
 
+pub(super) const ALARM: Alarm = Alarm {
+    check: &NOT_FINITE,
+    when: "fails, or an update was left out, or a gradient is 30 times its usual norm",
+    rings: |evidence, finding| {
+        let jumped = || largest_jump(evidence).is_some_and(|(_, times)| times > ALARM_JUMP);
+        finding.verdict == Verdict::Fail || finding.verdict == Verdict::Warn && (skipped(evidence) > 0.0 || jumped())
+    },
+};
+
+/// Jump of the gradient norm that is an alarm. Gradients of a nearly solved task are often near 0, and one hard prompt is then ten
+/// times the usual: healthy runs of docs/benchmarks/alarms.md jump by less.
+const ALARM_JUMP: f64 = 30.0;
 /// Metrics that a sound step has as numbers.
 const CORE: &[&str] = &[
     "critic/score/mean",
@@ -52,24 +65,34 @@ fn judge(evidence: &Evidence) -> Finding {
         let count = bad.len() as f64;
         return if bad.len() >= 3 || ends || has_score { Finding::fail(count, sentence) } else { Finding::warn(count, sentence) };
     }
-    let skipped: f64 = evidence.series("actor/skipped_updates").iter().map(|(_, count)| count).sum();
+    let skipped = skipped(evidence);
     if skipped > 0.0 {
         return Finding::warn(
             skipped,
             format!("{} updates were left out, because their gradient was not finite", short(skipped)),
         );
     }
-    let Some((_, gradients)) = evidence.first_of(GRADIENTS) else { return Finding::pass(0.0, "all values are finite") };
-    let jumps = (WINDOW..gradients.len()).map(|at| {
-        let usual = median(&gradients[at - WINDOW..at]);
-        (gradients[at].0, if usual > 0.0 { gradients[at].1 / usual } else { 0.0 })
-    });
-    match jumps.max_by(|a, b| a.1.total_cmp(&b.1)) {
+    match largest_jump(evidence) {
         Some((step, times)) if times > 10.0 => {
             Finding::warn(times, format!("the gradient norm of step {step} is {} times the usual", short(times)))
         }
         jump => Finding::pass(jump.map_or(0.0, |jump| jump.1), "all values are finite"),
     }
+}
+
+/// Returns the number of updates that were left out.
+fn skipped(evidence: &Evidence) -> f64 {
+    evidence.series("actor/skipped_updates").iter().map(|(_, count)| count).sum()
+}
+
+/// Returns the step whose gradient norm is the largest multiple of the median before it, and that multiple.
+fn largest_jump(evidence: &Evidence) -> Option<(u64, f64)> {
+    let (_, gradients) = evidence.first_of(GRADIENTS)?;
+    let jumps = (WINDOW..gradients.len()).map(|at| {
+        let usual = median(&gradients[at - WINDOW..at]);
+        (gradients[at].0, if usual > 0.0 { gradients[at].1 / usual } else { 0.0 })
+    });
+    jumps.max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
 fn is_or_are(names: &[&str]) -> String {

@@ -2,9 +2,10 @@
 
 use burnish_util::number::short;
 
+use crate::alarms::Alarm;
 use crate::check::Check;
 use crate::evidence::{Evidence, beginning, ending, mean};
-use crate::finding::Finding;
+use crate::finding::{Finding, Verdict};
 use crate::phase::AFTER;
 
 pub(super) const SCORE_ACCURACY: Check = Check {
@@ -17,6 +18,9 @@ pub(super) const SCORE_ACCURACY: Check = Check {
     remedy: "Read the responses with the best scores, and try the reward on them: `trainer reward check FILE`.",
     judge,
 };
+
+pub(super) const ALARM: Alarm =
+    Alarm { check: &SCORE_ACCURACY, when: "fails", rings: |_, finding| finding.verdict == Verdict::Fail };
 
 fn judge(evidence: &Evidence) -> Finding {
     let Some((name, accuracy)) = evidence.accuracy() else { return Finding::not_applicable("no accuracy is measured") };

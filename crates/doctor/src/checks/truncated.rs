@@ -2,9 +2,10 @@
 
 use burnish_util::number::short;
 
+use crate::alarms::Alarm;
 use crate::check::Check;
 use crate::evidence::{Evidence, ending, mean};
-use crate::finding::Finding;
+use crate::finding::{Finding, Verdict};
 use crate::phase::AFTER;
 
 pub(super) const TRUNCATED: Check = Check {
@@ -18,15 +19,28 @@ pub(super) const TRUNCATED: Check = Check {
     judge,
 };
 
+pub(super) const ALARM: Alarm = Alarm {
+    check: &TRUNCATED,
+    when: "fails, over 3 steps",
+    rings: |evidence, finding| {
+        let has_steps = evidence.first_of(NAMES).is_some_and(|(_, series)| series.len() >= STEPS);
+        finding.verdict == Verdict::Fail && has_steps
+    },
+};
+
+const NAMES: &[&str] = &["response/truncated_ratio", "response_length/clip_ratio"];
+
+/// Steps whose mean decides.
+const STEPS: usize = 3;
+
 fn judge(evidence: &Evidence) -> Finding {
-    let names = ["response/truncated_ratio", "response_length/clip_ratio"];
-    let Some((name, series)) = evidence.first_of(&names) else {
+    let Some((name, series)) = evidence.first_of(NAMES) else {
         return Finding::not_applicable("the metrics have no share of cut responses");
     };
-    let share = mean(ending(&series, 3));
+    let share = mean(ending(&series, STEPS));
     let percent = short((100.0 * share).round());
     let limit = evidence.setting_number("max_response").map_or(String::new(), |limit| format!(" of {} tokens", short(limit)));
-    match (share, name == names[1]) {
+    match (share, name == NAMES[1]) {
         (0.3.., true) => {
             let sentence =
                 format!("{percent} % of responses have the length of the limit{limit}; verl does not say if they were cut");

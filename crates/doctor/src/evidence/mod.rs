@@ -1,12 +1,14 @@
 //! Everything known about a run: the only input of a check.
 
 mod facts;
+mod metric_names;
 mod names;
 mod of_run;
 mod plan;
 mod rows;
 
 pub use facts::{Facts, KnownPrompt};
+pub(crate) use metric_names::own_name;
 pub use names::RunLibrary;
 pub use of_run::Evidence;
 pub use plan::{

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::facts::Facts;
+use super::metric_names;
 use super::names::{self, RunLibrary};
 use super::rows::MetricRow;
 use crate::phase::CheckPhase;
@@ -68,6 +69,12 @@ impl Evidence {
     /// Returns the number of a setting.
     pub(crate) fn setting_number(&self, name: &str) -> Option<f64> {
         self.setting(name)?.as_f64()
+    }
+
+    /// Returns verl's name of a metric that the run records under this name.
+    pub(crate) fn own_name(&self, name: &str) -> String {
+        let has_others = self.setting("trainer.metric_names").and_then(Value::as_str) == Some("trl");
+        if has_others { metric_names::own_name(name) } else { name.to_owned() }
     }
 
     /// Returns the values of a metric with their steps. Values that are not finite are left out.

@@ -28,11 +28,13 @@ pub(super) fn read(path: &Path) -> Result<Option<Evidence>> {
     let library = if kind == "ppo" { RunLibrary::Verl } else { RunLibrary::Stage };
     let mut evidence = Evidence::new(CheckPhase::After, library);
     let metrics = if metrics.is_file() { metrics } else { recorded(&info) };
-    if metrics.is_file() {
-        evidence.rows = lines::rows(&metrics)?;
-    }
     let settings = info["config"].as_array().into_iter().flatten();
     evidence.settings = settings.filter_map(|one| Some((one["key"].as_str()?.to_owned(), one["value"].clone()))).collect();
+    let mut rows = if metrics.is_file() { lines::rows(&metrics)? } else { vec![] };
+    for row in &mut rows {
+        row.values = std::mem::take(&mut row.values).into_iter().map(|(name, value)| (evidence.own_name(&name), value)).collect();
+    }
+    evidence.rows = rows;
     evidence.functions = functions(&evidence);
     let (steps, settings) = (evidence.rows.len(), evidence.settings.len());
     evidence.sources.push(format!("{}: metrics of {steps} steps, {settings} settings", folder.display()));

@@ -7,34 +7,10 @@ use burnish_util::json_number;
 use serde_json::Value;
 
 use super::{lenient, trl_files};
-use crate::evidence::{Evidence, MetricRow, RunLibrary};
+use crate::evidence::{Evidence, MetricRow, RunLibrary, own_name};
 use crate::phase::CheckPhase;
 
 const STATE: &str = "trainer_state.json";
-
-/// Names of TRL, and those of burnish. A name that the table lacks stays.
-const NAMES: &[(&str, &str)] = &[
-    ("reward", "critic/score/mean"),
-    ("reward_std", "critic/score/std"),
-    ("frac_reward_zero_std", "reward/zero_std_ratio"),
-    ("kl", "actor/kl_loss"),
-    ("learning_rate", "actor/lr"),
-    ("completions/clipped_ratio", "response/truncated_ratio"),
-    ("completions/mean_length", "response_length/mean"),
-    ("completions/max_length", "response_length/max"),
-    ("completions/min_length", "response_length/min"),
-    ("clip_ratio/region_mean", "actor/pg_clipfrac"),
-    ("grad_norm", "actor/grad_norm"),
-    ("entropy", "actor/entropy"),
-    ("loss", "train/loss"),
-    ("step_time", "timing_s/step"),
-    ("eval_loss", "val/loss"),
-    ("rewards/accuracies", "train/rewards/accuracies"),
-    ("rewards/margins", "train/rewards/margins"),
-    ("logps/chosen", "train/logps/chosen"),
-    ("logps/rejected", "train/logps/rejected"),
-    ("num_tokens", "train/num_tokens"),
-];
 
 /// Reads a folder or a `trainer_state.json`. Of a folder of checkpoints, the last checkpoint has the longest record.
 pub(super) fn read(path: &Path) -> Result<Option<Evidence>> {
@@ -83,17 +59,6 @@ fn add(rows: &mut Vec<MetricRow>, entry: &Value) {
     match rows.iter_mut().find(|row| row.step == step) {
         Some(row) => row.values.extend(values),
         None => rows.push(MetricRow { step, values: values.collect() }),
-    }
-}
-
-/// Returns burnish's name of a metric.
-pub(super) fn own_name(name: &str) -> String {
-    if let Some((_, ours)) = NAMES.iter().find(|(theirs, _)| *theirs == name) {
-        return (*ours).to_owned();
-    }
-    match name.strip_prefix("rewards/") {
-        Some(rest) if rest.ends_with("/mean") || rest.ends_with("/std") => format!("reward/{rest}"),
-        _ => name.to_owned(),
     }
 }
 

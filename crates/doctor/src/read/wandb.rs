@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::lenient::{self, RECORD};
 use super::lines::numbers;
-use super::{trl, wandb_log};
-use crate::evidence::{Evidence, MetricRow, RunLibrary};
+use super::wandb_log;
+use crate::evidence::{Evidence, MetricRow, RunLibrary, own_name};
 use crate::phase::CheckPhase;
 
 const HISTORY: &str = "wandb-history.jsonl";
@@ -63,5 +63,5 @@ fn rename(row: &mut MetricRow) {
     row.step = row.values.get(OF_TRANSFORMERS).map_or(row.step, |step| *step as u64);
     let values = std::mem::take(&mut row.values);
     row.values =
-        values.into_iter().map(|(name, value)| (trl::own_name(name.strip_prefix("train/").unwrap_or(&name)), value)).collect();
+        values.into_iter().map(|(name, value)| (own_name(name.strip_prefix("train/").unwrap_or(&name)), value)).collect();
 }

@@ -50,7 +50,9 @@ function runCard(run) {
     (run.problems || []).map((text) => h("p", { class: "error" }, h("strong", { text: "Some files cannot be read:  " }), text)),
     course(run) && h("p", { class: "hint", text: course(run), title: metric }),
     unlearning(run) && h("p", { class: "error" }, h("strong", { text: "Both sides fall: " }), unlearning(run)),
-    run.no_signal && h("p", { class: "error" }, h("strong", { text: "No signal " }), run.no_signal),
+    run.alarms?.length && h("ul", { class: "alarms", "aria-label": "Alarms" }, run.alarms.map(({ name, step, sentence, remedy }) => h("li", { class: "error" },
+      h("strong", { text: `▲ Alarm at step ${step}, ${name}: ` }), `${sentence}. `, h("span", { class: "hint", text: remedy })))),
+    run.no_signal && h("p", { class: "error" }, h("strong", { text: "No signal: " }), run.no_signal),
     !run.error && run.phase && run.state !== "failed" && h("p", { class: "hint", text: `Phase: ${run.phase}` }),
     h("dl", { class: "facts" }, facts.map(([term, text, title]) => h("div", {}, h("dt", { text: term }), h("dd", { text, title })))),
     run.command && h("details", { class: "command" }, h("summary", { text: "Command" }), h("pre", { tabindex: 0, "aria-label": "Command" }, h("code", { text: run.command })), copy));

@@ -49,6 +49,7 @@ class Lines extends Plot {
   paint(ctx, box, y) {
     ctx.lineJoin = "round";
     if (this.band) this.paintBand(ctx, box, y);
+    this.paintAlarms(ctx, box);
     for (const entry of this.lines) {
       const { run, series, xs } = entry, [from, to] = this.slice(entry), count = to - from;
       const line = (values, width, alpha, dash) => {
@@ -85,6 +86,29 @@ class Lines extends Plot {
     for (const [px, py] of [...edge(high), ...edge(low).reverse()]) ctx.lineTo(px, py);
     ctx.fill();
     ctx.globalAlpha = 1;
+  }
+
+  /** Draws a triangle at the top and a thin line at the step of each alarm of the shown runs. */
+  paintAlarms(ctx, box) {
+    for (const { run } of this.lines) {
+      const xs = run.xs(state.x);
+      for (const { step } of run.alarms || []) {
+        const at = run.steps.indexOf(step);
+        if (at < 0 || xs[at] < view.from || xs[at] > view.to) continue;
+        const x = box.x(xs[at]);
+        ctx.strokeStyle = ctx.fillStyle = colour("bad");
+        ctx.lineWidth = 1;
+        ctx.globalAlpha = 0.5;
+        ctx.beginPath();
+        ctx.moveTo(x, box.top);
+        ctx.lineTo(x, box.bottom);
+        ctx.stroke();
+        ctx.globalAlpha = 1;
+        ctx.beginPath();
+        ctx.moveTo(x - 4, box.top + 6); ctx.lineTo(x + 4, box.top + 6); ctx.lineTo(x, box.top);
+        ctx.fill();
+      }
+    }
   }
 
   /** Draws dots if points are few, and marks values that are not finite at the axis: a triangle up or down, a cross for NaN. */
