@@ -238,6 +238,7 @@ def run_of(kind, steps, every, variant, state, samples, seed):
     return {
         "name": NAMES[variant], "dir": f"checkpoints/burnish/{NAMES[variant]}", "id": f"k{variant}x3v9q2"[:8], "state": state, "resumable": state not in ("finished", "running"),
         "error": "step 2000: the gradient of `layers.3.attention.query` is not finite; see trainer.on_nonfinite" if failed else None,
+        "alarms": [{"name": "NaN", "step": at[len(at) // 2], "number": 41.5, "sentence": "the gradient norm is 41.5 times the usual", "remedy": "Lower the rate."}] if failed else [],
         "phase": "update_actor" if state in ("failed", "running", "killed") else None, "started": 1790000000 + 86400 * variant,
         "ended": None if state in ("running", "killed") else 1790000000 + 86400 * variant + int(4.2 * steps) + 60, "worked": int(4.2 * steps) + 60, "problems": [], "step": at[-1], "total_steps": at[-1] + (0 if state == "finished" else steps // 2),
         "device": "cpu, 2 threads", "model": "burnish-arithmetic 0.9M",

@@ -78,16 +78,16 @@ fn an_alarm_saves_its_step_and_the_run_goes_on() {
     assert_eq!(info(&run)["state"], "finished");
 }
 
-/// A stage shares the loop: a gradient that is not finite is left out, and raises the alarm.
+/// A stage shares the loop: updates that are left out raise its alarm.
 #[test]
 fn a_stage_has_the_alarms_that_apply() {
     let folder = tempfile::tempdir().unwrap();
-    let run = folder.path().join("sft");
-    let mut command = of_task("sft");
-    command.args(["trainer.total_training_steps=40", "data.val_files=null", "data.train_batch_size=16", "trainer.logger=[file]"]);
-    command.args(["data.micro_batch_size_per_gpu=16", "optim.lr=1e4", "optim.clip_grad=1e9", "trainer.save_freq=null"]);
-    command.args(["trainer.on_nonfinite=skip", "trainer.on_alarm=stop", "data.max_length=32"]);
+    let run = folder.path().join("dpo");
+    let mut command = of_task("dpo");
+    command.args(["trainer.total_training_steps=3", "data.val_files=null", "data.train_batch_size=8", "trainer.logger=[file]"]);
+    command.args(["algorithm.beta=1e38", "trainer.on_nonfinite=skip", "trainer.on_alarm=stop", "trainer.save_freq=null"]);
     let output = command.arg(format!("trainer.default_local_dir={}", run.display())).output().unwrap();
     let messages = String::from_utf8_lossy(&output.stderr);
-    assert!(messages.contains(": NaN: "), "{messages}");
+    assert_eq!(output.status.code(), Some(3), "{messages}");
+    assert!(messages.contains("alarm at step 1: NaN: ") && run.join("global_step_1").is_dir(), "{messages}");
 }
