@@ -3,7 +3,7 @@ import collections
 
 Fault = collections.namedtuple("Fault", "alarm what strengths words")
 
-RECORD = ["trainer.save_freq=null", "trainer.log_completions=0", "trainer.logger=[file]", "trainer.resume_mode=disable"]
+RECORD = ["trainer.save_freq=null", "trainer.logger=[file]", "trainer.resume_mode=disable"]
 TASK = ["--config", "arithmetic/first.yaml", "data.train_batch_size=32", "actor_rollout_ref.actor.ppo_mini_batch_size=32",
         "trainer.val_before_train=false", "trainer.test_freq=-1", "trainer.total_training_steps=40"]
 FAST = ["actor_rollout_ref.actor.optim.lr=1e-3", "actor_rollout_ref.actor.optim.lr_scheduler_type=constant"]
