@@ -19,14 +19,7 @@ pub(super) const ENTROPY: Check = Check {
     judge,
 };
 
-pub(super) const ALARM: Alarm = Alarm {
-    check: &ENTROPY,
-    when: "fails, or falls below 0.1 without the score at its best",
-    rings: |evidence, finding| {
-        let is_low = finding.number.is_some_and(|share| share < COLLAPSED);
-        finding.verdict >= Verdict::Warn && is_low && !matches!(progress(evidence), Progress::Solved)
-    },
-};
+pub(super) const ALARM: Alarm = Alarm { check: &ENTROPY, when: "fails", rings: |_, finding| finding.verdict == Verdict::Fail };
 
 /// Share of the first entropy that is a collapse. Sound runs lose up to 73 % of it (arXiv 2505.22617).
 const COLLAPSED: f64 = 0.1;
