@@ -2,7 +2,7 @@
 
 use super::recorded::MetricRow;
 
-/// Metrics that differ between two equal runs: a beginning of their names, and the reason.
+/// Metrics that a replay does not compare: a beginning of their names, and the reason.
 pub(super) const MEASURED: &[(&str, &str)] = &[
     ("timing_s/", "seconds of a phase"),
     ("timing_per_token_ms/", "seconds of a phase, per token"),
@@ -33,7 +33,7 @@ pub(super) struct Comparison {
     pub different: Vec<MetricPair>,
 }
 
-/// Returns true if a metric measures time or memory.
+/// Returns true if a metric is not compared.
 pub(super) fn is_measured(name: &str) -> bool {
     MEASURED.iter().any(|(beginning, _)| name.starts_with(beginning) && (*beginning != "eps" || name == "eps"))
 }
