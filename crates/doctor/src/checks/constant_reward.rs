@@ -23,8 +23,8 @@ pub(super) const ALARM: Alarm =
     Alarm { check: &CONSTANT_REWARD, when: "fails, over 5 steps in a row", rings: |_, finding| rings(finding) };
 
 const STEPS: usize = 3;
-/// Steps in a row before the alarm. A hard task begins with steps in which no response is right: among healthy runs of
-/// docs/benchmarks/alarms.md, none has five.
+/// Steps in a row before the alarm, more than for the check: a hard task begins with steps in which no response is right.
+/// Hits are in docs/benchmarks/alarms.md.
 const ALARM_STEPS: f64 = 5.0;
 /// Largest difference between equal scores, as a share of their size: rounding of f32.
 const ROUNDING: f64 = 1e-6;

@@ -28,7 +28,7 @@ pub(super) const ALARM: Alarm = Alarm {
     },
 };
 
-/// KL that is far, in nats per token: sound runs have 0.01 to 0.3, blown-up ones 3 to 9 (docs/benchmarks/alarms.md).
+/// KL that is far, in nats per token: sound runs on the small tasks of `data/` have 0.01 to 0.3, blown-up ones 3 to 9.
 const FAR: f64 = 1.0;
 /// Steps in a row above it before the alarm. The first step after a long one may be far and come back.
 const ALARM_STEPS: usize = 2;
