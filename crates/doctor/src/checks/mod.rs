@@ -1,5 +1,5 @@
-//! The checks. A new check is a file here and a line in [`CHECKS`]. A check that is made while a run trains has an [`Alarm`] in its
-//! file, and a line in [`ALARMS`].
+//! The checks. A new check is a file here and a line in [`CHECKS`]. A check that is made while a run trains has an [`Alarm`] in
+//! its file, and a line in [`ALARMS`].
 
 mod abstains;
 mod against_aim;

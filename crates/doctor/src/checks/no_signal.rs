@@ -31,8 +31,8 @@ pub(super) const ALARM: Alarm = Alarm {
 /// Steps in a row that decide.
 const STEPS: usize = 3;
 const SHARE: f64 = 0.95;
-/// Steps whose mean decides, and which the alarm needs: with ten, it rang in none of 41 sound runs on the small tasks of `data/`, and with three in one
-/// whose reward was half solved.
+/// Steps whose mean decides, and which the alarm needs: with ten, it rang in none of 41 sound runs on the small tasks of
+/// `data/`, and with three in one whose reward was half solved.
 const WINDOW: usize = 10;
 /// Estimators that learn from the rewards of each function, which the score sums up.
 const OF_NAMED_REWARDS: &[&str] = &["gdpo", "trl_gdpo"];

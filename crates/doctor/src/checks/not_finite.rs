@@ -28,8 +28,8 @@ pub(super) const ALARM: Alarm = Alarm {
     },
 };
 
-/// Jump of the gradient norm that is an alarm. Gradients of a nearly solved task are often near 0, and one hard prompt is then ten
-/// times the usual. A score that is a thousand times too large jumps by 90 (docs/benchmarks/alarms.md).
+/// Jump of the gradient norm that is an alarm. Gradients of a nearly solved task are often near 0, and one hard prompt is then
+/// ten times the usual. A score that is a thousand times too large jumps by 90 (docs/benchmarks/alarms.md).
 const ALARM_JUMP: f64 = 30.0;
 /// Metrics that a sound step has as numbers.
 const CORE: &[&str] = &[
