@@ -1,5 +1,5 @@
-//! Alarms: checks that are made after every step of a run. An alarm has no rule of its own but a more cautious threshold, which is in
-//! the file of its check.
+//! Alarms: checks that are made after every step of a run. An alarm has no rule of its own but a more cautious threshold,
+//! which is in the file of its check.
 
 mod alarm;
 mod kept_rows;

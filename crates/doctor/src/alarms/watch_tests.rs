@@ -10,7 +10,7 @@ use crate::checks::ALARMS;
 use crate::evidence::{Evidence, RunLibrary};
 use crate::phase::CheckPhase;
 
-/// A metric as a function of the step; NaN from the second function on is left out.
+/// A metric as a function of the step.
 type Curve = (&'static str, fn(f64) -> f64);
 
 fn empty() -> Evidence {
