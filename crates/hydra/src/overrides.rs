@@ -69,7 +69,7 @@ pub fn parse(text: &str) -> Result<Override, Problem> {
 }
 
 /// Returns the line and column of a byte of an override, for messages.
-fn position(text: &str, at: usize) -> Origin {
+pub(crate) fn position(text: &str, at: usize) -> Origin {
     let mark = Mark { line: 1, column: 1 + text[..at.min(text.len())].chars().count() };
     let source = Arc::new(YamlSource { name: "override".into(), text: text.to_string() });
     Origin::File { source, key: mark, value: mark }

@@ -19,7 +19,7 @@ impl ValueParser<'_> {
     pub(super) fn cast(&mut self, name: &str, start: usize) -> Result<Value, SyntaxError> {
         let fail = |message: String| Err(SyntaxError { at: start, message });
         if SWEEPS.contains(&name) {
-            return fail(format!("`{name}(…)` is a sweep over several runs: start one run for each value, with key=value"));
+            return fail(format!("`{name}(…)` is a sweep over several runs: `--multirun` starts them"));
         }
         if name != "json_str" && CASTS.iter().all(|(known, _)| *known != name) {
             return fail(format!("`{name}(…)` is not a known function: put a text with ( or ) in quotes, as in key=\"'text'\""));

@@ -10,7 +10,7 @@ use crate::tree::{Map, Node, Value};
 /// # Errors
 /// If the text does not follow the grammar; the message shows the correct form.
 pub(crate) fn parse_value(text: &str, origin: &Origin) -> Result<Node, SyntaxError> {
-    let mut parser = ValueParser { text, at: 0, depth: 0, origin };
+    let mut parser = ValueParser::new(text, origin);
     parser.skip_spaces();
     if parser.peek().is_none() {
         return Ok(Node::new(Value::Text(String::new()), origin.clone()));
@@ -49,6 +49,12 @@ impl Word {
         self.text.push_str(part);
         self.special |= special;
         self.end = self.text.len();
+    }
+}
+
+impl<'a> ValueParser<'a> {
+    pub(super) fn new(text: &'a str, origin: &'a Origin) -> Self {
+        Self { text, at: 0, depth: 0, origin }
     }
 }
 
@@ -243,7 +249,7 @@ impl ValueParser<'_> {
         &self.text[self.at..]
     }
 
-    fn peek(&self) -> Option<char> {
+    pub(super) fn peek(&self) -> Option<char> {
         self.rest().chars().next()
     }
 
@@ -253,7 +259,7 @@ impl ValueParser<'_> {
         is_next
     }
 
-    fn skip_spaces(&mut self) {
+    pub(super) fn skip_spaces(&mut self) {
         self.at += self.rest().len() - self.rest().trim_start_matches([' ', '\t']).len();
     }
 
@@ -261,7 +267,7 @@ impl ValueParser<'_> {
         SyntaxError { at: self.at, message: message.into() }
     }
 
-    fn fail<T>(&self, message: impl Into<String>) -> Result<T, SyntaxError> {
+    pub(super) fn fail<T>(&self, message: impl Into<String>) -> Result<T, SyntaxError> {
         Err(self.error(message))
     }
 }
