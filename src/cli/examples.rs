@@ -83,10 +83,7 @@ pub(super) const EXAMPLES: &[Row] = &[
     ("trainer serve-rm", ["trainer serve-rm --model reward-model", "trainer serve-rm --model reward-model --port 5000"]),
     (
         "trainer report",
-        [
-            "trainer report checkpoints/project/grpo",
-            "trainer report checkpoints/project/grpo checkpoints/project/rloo --output compared.html",
-        ],
+        ["trainer report checkpoints/project/grpo", "trainer report checkpoints/project/grpo-sweep --table sweep.csv"],
     ),
     ("trainer runs", ["trainer runs ls", "trainer runs show checkpoints/project/grpo"]),
     ("trainer runs ls", ["trainer runs ls", "trainer runs ls --project mine --with adv_estimator=grpo"]),

@@ -65,7 +65,8 @@ const REPLAY: &[&str] = &[
 #[rustfmt::skip]
 const RUN: &[&str] = &[
     "alarms", "best", "burnish", "bytes", "command", "device", "dir", "duration_s", "ended", "error", "id", "kind", "model", "name",
-    "no_signal", "phase", "problems", "resumable", "reward", "started", "state", "step", "total_steps", "worked",
+    "no_signal", "phase", "problems", "resumable", "reward", "started", "state", "step", "sweep",
+    "total_steps", "worked",
 ];
 
 /// The commands with `--json`.

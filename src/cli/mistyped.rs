@@ -15,7 +15,7 @@ use burnish_util::suggest::did_you_mean;
 const HYDRA: &[(&[&str], &str)] = &[
     (
         &["-m", "--multirun"],
-        "one command is one run; a loop of the shell runs several, each with its own trainer.experiment_name, which names its folder",
+        "only the commands that train start several runs: trainer --multirun, trainer sft --multirun, and likewise rm, dpo, distill",
     ),
     (&["-c", "--cfg"], "`trainer config show` prints the resolved configuration"),
 ];
@@ -98,10 +98,12 @@ const NAMED_BY_VALUE: &[&str] =
 pub(super) fn refusal(root: &Command, words: &[OsString]) -> Option<String> {
     let written: Vec<&str> = words.iter().map_while(|word| word.to_str()).take_while(|word| *word != "--").collect();
     let hydra = |word: &&str| HYDRA.iter().find(|(flags, _)| flags.contains(&word.split('=').next().unwrap_or(word)));
-    if let Some((word, (_, instead))) = written.iter().find_map(|word| Some((word, hydra(word)?))) {
+    let read = ReadWords::new(root, &written);
+    if let Some((word, (_, instead))) =
+        written.iter().find_map(|word| Some((word, hydra(word).filter(|one| !has(read.command, one.0))?)))
+    {
         return Some(format!("there is no flag `{word}`: {instead}"));
     }
-    let read = ReadWords::new(root, &written);
     if read.command.get_name() == root.get_name()
         && let Some(word) = read.positionals.first().filter(|word| written.first() == Some(word) && !is_override(word))
         && *word != "help"
@@ -111,6 +113,11 @@ pub(super) fn refusal(root: &Command, words: &[OsString]) -> Option<String> {
     let known = kind(root, read.command)?;
     let flag = read.unknown.iter().find_map(|(flag, value)| not_a_flag(known, flag, *value));
     flag.or_else(|| read.positionals.iter().filter(|word| !is_override(word)).find_map(|word| not_an_override(known, word)))
+}
+
+/// Returns true if a command has one of these flags.
+fn has(command: &Command, flags: &[&str]) -> bool {
+    command.get_arguments().filter_map(|argument| argument.get_long()).any(|long| flags.contains(&&*format!("--{long}")))
 }
 
 /// Returns the kind of configuration whose overrides a command takes.

@@ -7,12 +7,14 @@ use clap::Args;
 
 use super::error::CliError;
 use super::print::{print, print_data};
+use super::report_sweep;
 use burnish_checkpoint::refuse_inside;
 use burnish_report::folder::resolve;
 use burnish_report::gather::Gather;
 use burnish_report::markdown::markdown;
 use burnish_report::page::page;
 use burnish_report::watch::Watch;
+use burnish_run::SWEEP;
 use burnish_util::fs::{refuse_input, write_atomic};
 use burnish_util::interrupt::Interrupt;
 use burnish_util::no_follow;
@@ -20,18 +22,24 @@ use burnish_util::output::is_file;
 
 #[derive(Args)]
 pub(crate) struct ReportArgs {
-    /// Folder of a run (trainer.default_local_dir), a checkpoint or a file in it; several runs are drawn into the same charts
+    /// Folder of a run (trainer.default_local_dir), a checkpoint or a file in it, or of a sweep; several runs share their charts
     #[arg(value_name = "RUN_DIR", required = true)]
     runs: Vec<PathBuf>,
     /// File to write [default: report.html in RUN_DIR; for several runs, in this folder]
     #[arg(long, value_name = "FILE", conflicts_with = "watch")]
-    output: Option<PathBuf>,
+    pub(super) output: Option<PathBuf>,
     /// Print a summary in Markdown instead, for a comment on a change
     #[arg(long, conflicts_with_all = ["watch", "output"])]
-    markdown: bool,
+    pub(super) markdown: bool,
     /// Serve the page to browsers on this machine, and update it until Ctrl-C
     #[arg(long)]
-    watch: bool,
+    pub(super) watch: bool,
+    /// Of a sweep: write a row per combination to a .csv, .parquet or .jsonl file as well
+    #[arg(long, value_name = "FILE")]
+    pub(super) table: Option<PathBuf>,
+    /// Of a sweep: write a row per job and step, with all metrics, to such a file as well
+    #[arg(long, value_name = "FILE")]
+    pub(super) rows: Option<PathBuf>,
     /// Port to serve at [default: any free one]
     #[arg(long, requires = "watch")]
     port: Option<u16>,
@@ -40,6 +48,16 @@ pub(crate) struct ReportArgs {
 pub(super) fn run(args: &ReportArgs) -> Result<(), CliError> {
     if let Some(output) = &args.output {
         refuse_inside(output).context("--output").map_err(CliError::setup)?;
+    }
+    if let [folder] = &args.runs[..]
+        && folder.join(SWEEP).is_file()
+    {
+        return report_sweep::run(args, folder);
+    }
+    if let Some(flag) =
+        [("--table", &args.table), ("--rows", &args.rows)].iter().find_map(|(flag, file)| file.is_some().then_some(flag))
+    {
+        return Err(CliError::Setup(format!("{flag} is for the folder of a sweep, which has the file {SWEEP}")));
     }
     let dirs = runs(&args.runs).map_err(CliError::setup)?;
     if let Some(output) = &args.output {
@@ -85,8 +103,13 @@ fn write(dirs: Vec<PathBuf>, output: Option<PathBuf>) -> Result<(), CliError> {
     let data = Gather::new(dirs).data(false).map_err(CliError::classify)?;
     data.problems.iter().for_each(|problem| tracing::warn!("{problem}"));
     let html = page(&data, false);
+    write_page(&html, output, &beside)
+}
+
+/// Writes a page to the named file, or else to `beside`.
+pub(super) fn write_page(html: &str, output: Option<PathBuf>, beside: &Path) -> Result<(), CliError> {
     let by_default = output.is_none();
-    let path = output.unwrap_or(beside);
+    let path = output.unwrap_or_else(|| beside.to_owned());
     let written = match by_default {
         true => no_follow::write(&path, html.as_bytes()).context("--output FILE writes it elsewhere"),
         false => write_atomic(&path, html.as_bytes()),

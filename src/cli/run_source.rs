@@ -246,18 +246,18 @@ fn start(dry_run: DryRunArg, described: Described, output: Output) -> Result<(),
     let kept = recipe.map(|text| SavedRecipe::new(subcommand, &text, &typed));
     let config = ConfigArgs { config: Some(config), overrides, kept, ..ConfigArgs::default() };
     match kind {
-        Kind::Rl => train::run(&TrainArgs { dry_run, config }, output),
-        Kind::Sft => stage::run::<Sft>(&StageArgs { dry_run, config }, output),
-        Kind::Rm => stage::run::<Rm>(&StageArgs { dry_run, config }, output),
-        Kind::Dpo => stage::run::<Dpo>(&StageArgs { dry_run, config }, output),
-        Kind::Distill => stage::run::<Distill>(&StageArgs { dry_run, config }, output),
+        Kind::Rl => train::run(&TrainArgs { dry_run, config, ..TrainArgs::default() }, output),
+        Kind::Sft => stage::run::<Sft>(&StageArgs { dry_run, config, ..StageArgs::default() }, output),
+        Kind::Rm => stage::run::<Rm>(&StageArgs { dry_run, config, ..StageArgs::default() }, output),
+        Kind::Dpo => stage::run::<Dpo>(&StageArgs { dry_run, config, ..StageArgs::default() }, output),
+        Kind::Distill => stage::run::<Distill>(&StageArgs { dry_run, config, ..StageArgs::default() }, output),
         Kind::Generation => generate::run(&GenerateArgs { dry_run: dry_run.is_set(), config }, output.progress),
         Kind::Evaluation => eval::run(&eval::EvalArgs { config }),
     }
 }
 
 /// Returns the subcommand in the command of a kind; an empty text for reinforcement learning.
-fn subcommand(command: &str) -> &str {
+pub(super) fn subcommand(command: &str) -> &str {
     command.split(' ').nth(1).filter(|word| !word.starts_with('-')).unwrap_or_default()
 }
 

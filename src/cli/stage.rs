@@ -5,20 +5,27 @@ use clap::Args;
 use super::args::ConfigArgs;
 use super::dry_run_arg::DryRunArg;
 use super::error::CliError;
+use super::multirun::{self, MultirunArgs};
 use super::print::print;
 use super::together::{agreed, load, together};
 use crate::pipelines::stage::{self, Objective};
 use burnish_run::Output;
 
-#[derive(Args)]
+#[derive(Args, Default)]
 pub(crate) struct StageArgs {
     #[command(flatten)]
     pub(super) dry_run: DryRunArg,
+    #[command(flatten)]
+    pub(super) multirun: MultirunArgs,
     #[command(flatten)]
     pub(super) config: ConfigArgs,
 }
 
 pub(super) fn run<O: Objective>(args: &StageArgs, output: Output) -> Result<(), CliError> {
+    if args.multirun.is_requested() {
+        let describe = args.dry_run.then_some(stage::dry_run::<O> as multirun::Describe<O::Config>);
+        return multirun::run(&args.multirun, &args.config, describe);
+    }
     together(|ranks, interrupt| {
         let loaded = load::<O::Config>(ranks, &args.config)?;
         if args.dry_run.is_set() {

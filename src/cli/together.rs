@@ -6,6 +6,7 @@ use anyhow::Error;
 
 use super::args::ConfigArgs;
 use super::error::CliError;
+use super::multirun::follow_parent;
 use crate::job::run_folder;
 use burnish_config::Loaded;
 use burnish_config::schema::Schema;
@@ -24,6 +25,7 @@ pub(super) fn together(run: impl FnOnce(&Ranks, Interrupt) -> Result<(), CliErro
     // Launchers send SIGUSR1 right after their start, and its default action kills.
     let interrupt = Interrupt::default();
     interrupt.watch_user_signal().map_err(CliError::setup)?;
+    follow_parent(&interrupt);
     let ranks = Ranks::new(open().map_err(|error| reported_once(CliError::setup(error)))?);
     // All ranks use `${now:…}` and the date of templates of rank 0.
     if let Some(moment) = ranks.gather(ranks.is_first().then(begun))[0] {

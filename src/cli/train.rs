@@ -5,21 +5,28 @@ use clap::Args;
 use super::args::ConfigArgs;
 use super::dry_run_arg::DryRunArg;
 use super::error::CliError;
+use super::multirun::{self, MultirunArgs};
 use super::print::print;
 use super::together::{agreed, load, together};
 use crate::trainer::setup;
 use burnish_config::PpoConfig;
 use burnish_run::Output;
 
-#[derive(Args)]
+#[derive(Args, Default)]
 pub(crate) struct TrainArgs {
     #[command(flatten)]
     pub(super) dry_run: DryRunArg,
+    #[command(flatten)]
+    pub(super) multirun: MultirunArgs,
     #[command(flatten)]
     pub(super) config: ConfigArgs,
 }
 
 pub(super) fn run(args: &TrainArgs, output: Output) -> Result<(), CliError> {
+    if args.multirun.is_requested() {
+        let describe = args.dry_run.then_some(setup::dry_run as multirun::Describe<PpoConfig>);
+        return multirun::run(&args.multirun, &args.config, describe);
+    }
     together(|ranks, interrupt| {
         let loaded = load::<PpoConfig>(ranks, &args.config)?;
         if args.dry_run.is_set() {

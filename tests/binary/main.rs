@@ -81,6 +81,7 @@ mod signals;
 mod starting;
 mod stored_numbers;
 mod supervised;
+mod sweeps;
 mod tensor_edits;
 mod threads;
 mod tldr;

@@ -50,7 +50,24 @@ pub(crate) const MISTAKES: &[(&str, &[&str], &[&str])] = &[
         &["actor_rollout_ref.model.path=Qwen/Qwen2.5-0.5B"],
         &["HF_HUB_OFFLINE", "trainer fetch Qwen/Qwen2.5-0.5B", "hf download Qwen/Qwen2.5-0.5B --local-dir FOLDER"],
     ),
-    ("several runs at once", &["--multirun", "trainer.seed=1,2"], &["no flag `--multirun`", "one command is one run"]),
+    (
+        "swept names",
+        &["--multirun", "trainer.experiment_name=a,b"],
+        &["`trainer.experiment_name` cannot be swept", "named by its swept values"],
+    ),
+    (
+        "problems of several jobs",
+        &["--multirun", "data.seed=1,x", "algorithm.adv_estimator=grpo,grppo", "trainer.total_training_steps=0"],
+        &["data.seed", "`x`", "grppo", "trainer.total_training_steps"],
+    ),
+    ("a sweep that resumes nothing", &["-m", "data.seed=1..2", "trainer.resume_mode=disable"], &["must be auto"]),
+    (
+        "a folder of all jobs",
+        &["-m", "data.seed=1..2", "trainer.rollout_data_dir=rows"],
+        &["${trainer.default_local_dir}/rollout_data_dir"],
+    ),
+    ("an interval", &["-m", "data.seed=interval(0,1)"], &["`interval(…)`", "range(start,stop,step)"]),
+    ("jobs of no sweep", &["--jobs", "2", "data.seed=1"], &["--multirun"]),
     (
         "missing weights",
         &["actor_rollout_ref.model.path=tests/data/no-weights", "data.tokenizer=data/arithmetic/model"],

@@ -27,6 +27,7 @@ pub use files::missing_columns::with_remedies;
 pub use files::row_selection::{OnMalformed, RowSelection, Take};
 pub use files::table::RowTable;
 pub use files::unread_columns::name_unread;
+pub use files::write_rows::{check_writes_rows, write_rows};
 pub use files::{media, rows, table};
 pub use prompt_text::{PromptForm, PromptText};
 pub use prompts::{Prompt, PromptOptions, RowNeeds, Truncation, data_source, load_prompts, named_source};

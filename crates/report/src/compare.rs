@@ -51,7 +51,7 @@ pub fn differing(runs: &[&RecordedRun]) -> Vec<String> {
 }
 
 /// Returns the shortest end of a key that no other key has.
-fn short_key<'a>(key: &'a str, keys: &[&str]) -> &'a str {
+pub fn short_key<'a>(key: &'a str, keys: &[&str]) -> &'a str {
     let is_alone = |end: &str| keys.iter().filter(|other| **other == end || other.ends_with(&format!(".{end}"))).count() == 1;
     let starts = key.rmatch_indices('.').map(|(dot, _)| dot + 1);
     starts.map(|start| &key[start..]).find(|end| is_alone(end)).unwrap_or(key)

@@ -179,6 +179,18 @@ impl Series {
         Some(values.iter().enumerate().filter_map(|(row, value)| Some((self.steps[row], (*value)?))))
     }
 
+    /// Returns the steps, in order.
+    pub fn steps(&self) -> Vec<u64> {
+        let mut steps = self.steps.clone();
+        steps.sort_unstable();
+        steps
+    }
+
+    /// Returns the value of a metric at a step.
+    pub(super) fn value(&self, name: &str, step: u64) -> Option<f64> {
+        self.columns[*self.by_name.get(name)?].1.get(*self.rows.get(&step)?).copied().flatten()
+    }
+
     /// Returns the metrics of a step.
     pub fn at(&self, step: u64) -> impl Iterator<Item = (&str, f64)> {
         let row = self.rows.get(&step).copied();

@@ -7,6 +7,8 @@
 //! <dir>/samples.jsonl  responses with their tokens ([`Sample`])
 //! <dir>/trainer.log    log of all processes of the run
 //! <dir>/earlier-ID/    these files of an earlier run that neither finished nor saved ([`EarlierRun`])
+//! <dir>/console.log    all that the job of a sweep printed
+//! <dir>/../sweep.json  the jobs of a sweep ([`SweepRecord`])
 //! ```
 //!
 //! Training does not read these files: a run is resumed only from its checkpoint.
@@ -19,6 +21,7 @@ mod phase;
 mod record;
 mod sample;
 mod stage;
+mod sweep;
 mod watched;
 
 pub use earlier::EarlierRun;
@@ -29,6 +32,7 @@ pub use phase::{PHASE, Phase};
 pub use record::Record;
 pub use sample::{ConversationSample, SAMPLES, Sample};
 pub use stage::RunStage;
+pub use sweep::{CONSOLE, JobState, SWEEP, SweepJob, SweepRecord};
 pub use watched::WatchedMetric;
 
 pub use burnish_tracking::METRICS;

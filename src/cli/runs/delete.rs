@@ -12,7 +12,7 @@ use super::super::print::print;
 use burnish_checkpoint::{BEST_FILE, KEPT_FILE, TRACKER_FILE, step_of};
 use burnish_report::disk::{bytes_of, size};
 use burnish_report::folder::is_run;
-use burnish_run::{INFO, LOG, METRICS, PHASE, SAMPLES};
+use burnish_run::{CONSOLE, INFO, LOG, METRICS, PHASE, SAMPLES};
 use burnish_util::excerpt::{cell, first_items};
 use burnish_util::lock::{FolderLock, lock};
 use burnish_util::terminal;
@@ -39,6 +39,7 @@ const WRITTEN: &[&str] = &[
     KEPT_FILE,
     "trainer.rank*.log",
     "recipe.yaml",
+    CONSOLE,
     "report.html",
     "wandb",
     "tensorboard",

@@ -13,6 +13,7 @@ use super::row::{RunRow, names};
 use burnish_report::compare::{differing, shown};
 use burnish_report::disk::{bytes_of, size};
 use burnish_report::folder::find;
+use burnish_report::sweep::Sweep;
 use burnish_util::excerpt::cell;
 use burnish_util::terminal;
 
@@ -53,7 +54,7 @@ pub(super) fn run(args: &LsArgs) -> Result<(), CliError> {
     }
     match args.json.json {
         true => print_rows(runs.iter().map(RunRow::object)),
-        false => print(&table(&runs)),
+        false => print(&format!("{}{}", table(&runs), sweeps(&runs))),
     }
 }
 
@@ -67,6 +68,12 @@ fn is_selected(args: &LsArgs, run: &RunRow) -> bool {
     };
     let project = args.project.as_ref().is_none_or(|project| info.is_some_and(|info| info.project == *project));
     project && args.with.iter().all(|text| texts(text))
+}
+
+/// Returns the table of each sweep that has one of these runs.
+fn sweeps(runs: &[RunRow]) -> String {
+    let folders = Sweep::folders(runs.iter().map(|run| run.record.dir.as_path()));
+    folders.iter().filter_map(|folder| Some(format!("\n{}", Sweep::read(folder).ok()?.text()))).collect()
 }
 
 fn table(runs: &[RunRow]) -> String {

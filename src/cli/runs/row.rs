@@ -9,6 +9,7 @@ use burnish_checkpoint::CheckpointEntry;
 use burnish_report::disk::bytes_of;
 use burnish_report::record::RecordedRun;
 use burnish_report::series::{Series, read_end};
+use burnish_report::sweep::folder_of;
 use burnish_util::json_number;
 use burnish_util::number::short;
 use burnish_util::time::{human, unix_time};
@@ -47,6 +48,7 @@ impl RunRow {
         object["reward"] =
             json!(self.reward().map(|(metric, value)| json!({"metric": metric, "value": json_number::to_value(value)})));
         object["duration_s"] = json!(self.record.worked());
+        object["sweep"] = json!(folder_of(&self.record.dir).map(|folder| folder.display().to_string()));
         object["bytes"] = json!(bytes_of(&self.record.dir));
         object
     }

@@ -17,3 +17,4 @@ pub(crate) mod row_selection;
 pub mod rows;
 pub mod table;
 pub(crate) mod unread_columns;
+pub(crate) mod write_rows;

@@ -1,0 +1,99 @@
+//! The flags of a sweep, and its course.
+
+use std::num::NonZeroUsize;
+
+use clap::Args;
+
+use super::super::args::ConfigArgs;
+use super::super::error::CliError;
+use super::super::print::print;
+use super::super::together::refuse_several;
+use super::plan::SweepPlan;
+use super::resume::open;
+use super::schedule::{Ended, run_all};
+use burnish_config::{Loaded, Schema};
+use burnish_distributed::Ranks;
+use burnish_report::sweep::Sweep;
+use burnish_run::JobState;
+use burnish_util::interrupt::Interrupt;
+
+/// The function that describes a run without starting it.
+pub(in super::super) type Describe<C> = fn(Loaded<C>, &Ranks) -> anyhow::Result<String>;
+
+#[derive(Args, Clone, Default)]
+pub(crate) struct MultirunArgs {
+    /// Start a run for each combination of values: key=a,b, key=choice(a,b), key=range(1,4), key=1..3
+    #[arg(short, long)]
+    multirun: bool,
+    /// Number of runs at a time [default: 1]
+    #[arg(long, value_name = "N", requires = "multirun")]
+    jobs: Option<NonZeroUsize>,
+}
+
+impl MultirunArgs {
+    pub(in super::super) fn is_requested(&self) -> bool {
+        self.multirun
+    }
+}
+
+/// Runs all jobs, or describes them if `describe` is given.
+///
+/// # Errors
+/// All problems of the settings of all jobs; at the end, failed jobs, or an interruption.
+pub(in super::super) fn run<C: Schema>(
+    args: &MultirunArgs,
+    config: &ConfigArgs,
+    describe: Option<Describe<C>>,
+) -> Result<(), CliError> {
+    refuse_several()?;
+    let (plan, loaded) = SweepPlan::new::<C>(config)?;
+    if let Some(describe) = describe {
+        return show(&plan, loaded, describe);
+    }
+    let interrupt = Interrupt::on_signals().map_err(CliError::run)?;
+    interrupt.watch_user_signal().map_err(CliError::run)?;
+    let (record, _lock) = open(&plan).map_err(CliError::setup)?;
+    let ended = run_all(&plan, record, args.jobs.map_or(1, NonZeroUsize::get), &interrupt).map_err(CliError::run)?;
+    if let Ok(sweep) = Sweep::read(&plan.folder) {
+        print(&sweep.text())?;
+    }
+    verdict(&plan, &ended)
+}
+
+/// Prints the plan of each job.
+fn show<C: Schema>(plan: &SweepPlan, loaded: Vec<Loaded<C>>, describe: Describe<C>) -> Result<(), CliError> {
+    let (mut text, mut problems) = (String::new(), vec![]);
+    for (job, loaded) in plan.jobs.iter().zip(loaded) {
+        match describe(loaded, &Ranks::alone()) {
+            Ok(described) => text += &format!("job {} in {}\n{described}\n", job.name, plan.folder.join(&job.name).display()),
+            Err(error) => problems.push(format!("job {}: {error:#}", job.name)),
+        }
+    }
+    if problems.is_empty() { print(&text) } else { Err(CliError::Setup(problems.join("\nerror: "))) }
+}
+
+/// Turns the states of the jobs into the exit code.
+fn verdict(plan: &SweepPlan, ended: &Ended) -> Result<(), CliError> {
+    let names = |state: JobState| {
+        let jobs = ended.record.jobs.iter().filter(move |job| job.state == state);
+        jobs.map(|job| job.name.as_str()).collect::<Vec<_>>()
+    };
+    let count = ended.record.jobs.len();
+    let failed = names(JobState::Failed);
+    let done = names(JobState::Finished).len();
+    let folder = plan.folder.display();
+    if ended.is_interrupted || done + failed.len() < count {
+        return Err(CliError::Interrupted(format!(
+            "{done} of {count} jobs have finished; the same command resumes the sweep in {folder}"
+        )));
+    }
+    if failed.is_empty() {
+        return Ok(());
+    }
+    Err(CliError::Run(format!(
+        "{} of {count} jobs failed: {}; console.log in the folder of each job below {folder} says why, and the same command \
+         starts them again",
+        failed.len(),
+        failed.join(", ")
+    )))
+}
