@@ -2,6 +2,7 @@
 
 use crate::pipelines::{distill, dpo, generate, rm, sft};
 use crate::trainer;
+use burnish_config::kinds::KINDS;
 use burnish_config::{Choices, Kind};
 use burnish_registry::Choice;
 
@@ -22,10 +23,15 @@ pub fn choices(kind: Kind) -> Choices {
     REGISTERED.iter().filter(|(known, _)| *known == kind).flat_map(|(_, choices)| choices()).collect()
 }
 
+/// Returns the subcommand of a kind of configuration; an empty text for reinforcement learning.
+pub(super) fn subcommand(kind: Kind) -> &'static str {
+    let command = KINDS.iter().find(|known| known.kind == kind).and_then(|known| known.command.split(' ').nth(1));
+    command.filter(|word| !word.starts_with('-')).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use burnish_config::kinds::KINDS;
 
     #[test]
     fn every_key_that_an_entry_names_is_a_setting() {

@@ -27,6 +27,7 @@ mod from_verl;
 mod generate;
 #[cfg(test)]
 mod help_tests;
+mod in_sweep;
 mod json;
 mod kinds;
 mod listening;
@@ -38,6 +39,7 @@ mod recipes;
 mod recognise;
 mod replay;
 mod report;
+mod report_page;
 mod report_sweep;
 mod reward;
 mod run_source;

@@ -7,7 +7,8 @@ use clap::Args;
 
 use super::error::CliError;
 use super::print::{print, print_data};
-use super::report_sweep;
+use super::report_page::write_page;
+use super::report_sweep::{self, SweepFilesArgs};
 use burnish_checkpoint::refuse_inside;
 use burnish_report::folder::resolve;
 use burnish_report::gather::Gather;
@@ -15,10 +16,8 @@ use burnish_report::markdown::markdown;
 use burnish_report::page::page;
 use burnish_report::watch::Watch;
 use burnish_run::SWEEP;
-use burnish_util::fs::{refuse_input, write_atomic};
+use burnish_util::fs::refuse_input;
 use burnish_util::interrupt::Interrupt;
-use burnish_util::no_follow;
-use burnish_util::output::is_file;
 
 #[derive(Args)]
 pub(crate) struct ReportArgs {
@@ -27,19 +26,15 @@ pub(crate) struct ReportArgs {
     runs: Vec<PathBuf>,
     /// File to write [default: report.html in RUN_DIR; for several runs, in this folder]
     #[arg(long, value_name = "FILE", conflicts_with = "watch")]
-    pub(super) output: Option<PathBuf>,
+    output: Option<PathBuf>,
     /// Print a summary in Markdown instead, for a comment on a change
     #[arg(long, conflicts_with_all = ["watch", "output"])]
-    pub(super) markdown: bool,
+    markdown: bool,
     /// Serve the page to browsers on this machine, and update it until Ctrl-C
     #[arg(long)]
-    pub(super) watch: bool,
-    /// Of a sweep: write a row per combination to a .csv, .parquet or .jsonl file as well
-    #[arg(long, value_name = "FILE")]
-    pub(super) table: Option<PathBuf>,
-    /// Of a sweep: write a row per job and step, with all metrics, to such a file as well
-    #[arg(long, value_name = "FILE")]
-    pub(super) rows: Option<PathBuf>,
+    watch: bool,
+    #[command(flatten)]
+    files: SweepFilesArgs,
     /// Port to serve at [default: any free one]
     #[arg(long, requires = "watch")]
     port: Option<u16>,
@@ -52,13 +47,14 @@ pub(super) fn run(args: &ReportArgs) -> Result<(), CliError> {
     if let [folder] = &args.runs[..]
         && folder.join(SWEEP).is_file()
     {
-        return report_sweep::run(args, folder);
+        let flags = [("--watch", args.watch), ("--markdown", args.markdown)];
+        if let Some((flag, _)) = flags.iter().find(|(_, is_given)| *is_given) {
+            let message = format!("{flag} is for runs, and {} is a sweep: name the folders of its jobs", folder.display());
+            return Err(CliError::Setup(message));
+        }
+        return report_sweep::run(folder, &args.files, args.output.clone());
     }
-    if let Some(flag) =
-        [("--table", &args.table), ("--rows", &args.rows)].iter().find_map(|(flag, file)| file.is_some().then_some(flag))
-    {
-        return Err(CliError::Setup(format!("{flag} is for the folder of a sweep, which has the file {SWEEP}")));
-    }
+    args.files.refuse()?;
     let dirs = runs(&args.runs).map_err(CliError::setup)?;
     if let Some(output) = &args.output {
         refuse_record(output, &dirs).map_err(CliError::setup)?;
@@ -104,22 +100,6 @@ fn write(dirs: Vec<PathBuf>, output: Option<PathBuf>) -> Result<(), CliError> {
     data.problems.iter().for_each(|problem| tracing::warn!("{problem}"));
     let html = page(&data, false);
     write_page(&html, output, &beside)
-}
-
-/// Writes a page to the named file, or else to `beside`.
-pub(super) fn write_page(html: &str, output: Option<PathBuf>, beside: &Path) -> Result<(), CliError> {
-    let by_default = output.is_none();
-    let path = output.unwrap_or_else(|| beside.to_owned());
-    let written = match by_default {
-        true => no_follow::write(&path, html.as_bytes()).context("--output FILE writes it elsewhere"),
-        false => write_atomic(&path, html.as_bytes()),
-    };
-    written.map_err(CliError::classify)?;
-    // If the page goes to standard output, nothing else may be printed there.
-    match is_file(&path) {
-        true => print(&format!("{} ({:.1} MB)\n", path.display(), html.len() as f64 / 1e6)),
-        false => Ok(()),
-    }
 }
 
 fn watch(dirs: Vec<PathBuf>, port: Option<u16>) -> Result<(), CliError> {

@@ -1,32 +1,53 @@
 //! `trainer report` of a sweep: one page, and its numbers as files for other programs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use clap::Args;
 
 use super::error::CliError;
 use super::print::print;
-use super::report::{ReportArgs, write_page};
+use super::report_page::write_page;
 use burnish_data::{check_writes_rows, write_rows};
 use burnish_report::sweep::{Sweep, page};
+use burnish_run::SWEEP;
+use burnish_util::fs::refuse_input;
 
-pub(super) fn run(args: &ReportArgs, folder: &Path) -> Result<(), CliError> {
-    let flags = [("--watch", args.watch), ("--markdown", args.markdown)];
-    if let Some((flag, _)) = flags.iter().find(|(_, is_given)| *is_given) {
-        return Err(CliError::Setup(format!(
-            "{flag} is for runs, and {} is a sweep: name the folders of its jobs",
-            folder.display()
-        )));
+#[derive(Args)]
+pub(super) struct SweepFilesArgs {
+    /// Of a sweep: also write a row per combination of values to a .csv, .parquet or .jsonl file
+    #[arg(long, value_name = "FILE")]
+    table: Option<PathBuf>,
+    /// Of a sweep: also write a row per job and step, with all metrics, to such a file
+    #[arg(long, value_name = "FILE")]
+    rows: Option<PathBuf>,
+}
+
+impl SweepFilesArgs {
+    /// Refuses the flags for runs.
+    pub(super) fn refuse(&self) -> Result<(), CliError> {
+        match [("--table", &self.table), ("--rows", &self.rows)].into_iter().find(|(_, file)| file.is_some()) {
+            Some((flag, _)) => Err(CliError::Setup(format!("{flag} is for the folder of a sweep, which has the file {SWEEP}"))),
+            None => Ok(()),
+        }
     }
-    for (flag, file) in [("--table", &args.table), ("--rows", &args.rows)] {
+}
+
+pub(super) fn run(folder: &Path, files: &SweepFilesArgs, output: Option<PathBuf>) -> Result<(), CliError> {
+    for (flag, file) in [("--table", &files.table), ("--rows", &files.rows)] {
         file.iter().try_for_each(|file| check_writes_rows(file).context(flag)).map_err(CliError::setup)?;
+    }
+    for (flag, file) in [("--table", &files.table), ("--rows", &files.rows), ("--output", &output)] {
+        let record = folder.join(SWEEP);
+        let refused = file.iter().try_for_each(|file| refuse_input((flag, file), [("the sweep's", record.as_path())]));
+        refused.map_err(CliError::setup)?;
     }
     let sweep = Sweep::read(folder).map_err(CliError::setup)?;
     print(&sweep.text())?;
-    let files = [(&args.table, Sweep::table as fn(&Sweep) -> _), (&args.rows, Sweep::rows)];
-    for (file, rows) in files.iter().filter_map(|(file, rows)| Some((file.as_ref()?, rows))) {
+    let tables = [(&files.table, Sweep::table as fn(&Sweep) -> _), (&files.rows, Sweep::rows)];
+    for (file, rows) in tables.iter().filter_map(|(file, rows)| Some((file.as_ref()?, rows))) {
         write_rows(file, &rows(&sweep)).map_err(CliError::classify)?;
         print(&format!("{}\n", file.display()))?;
     }
-    write_page(&page(&sweep), args.output.clone(), &folder.join("report.html"))
+    write_page(&page(&sweep), output, &folder.join("report.html"))
 }

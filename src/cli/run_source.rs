@@ -12,6 +12,7 @@ use super::error::CliError;
 use super::from_peer::{self, FromPeerArgs};
 use super::from_verl::{self, FromVerlArgs};
 use super::generate::GenerateArgs;
+use super::kinds::subcommand;
 use super::recognise::{SourceLibrary, is_recipe, library_of_program, library_of_script};
 use super::saved_recipe::SavedRecipe;
 use super::stage::StageArgs;
@@ -23,7 +24,7 @@ use crate::pipelines::rm::Rm;
 use crate::pipelines::sft::Sft;
 use burnish_config::Request;
 use burnish_config::compat::Kind;
-use burnish_config::kinds::{KINDS, infer};
+use burnish_config::kinds::infer;
 use burnish_convert::from_verl::Blocked;
 use burnish_convert::peers::{Peer, RefusedOption};
 use burnish_distributed::launched_rank;
@@ -236,7 +237,7 @@ fn refuse_open(args: &RunArgs, described: &Described) -> Result<(), CliError> {
 /// Runs the command of the kind.
 fn start(dry_run: DryRunArg, described: Described, output: Output) -> Result<(), CliError> {
     let Described { kind, config, overrides, recipe, typed, .. } = described;
-    let subcommand = KINDS.iter().find(|known| known.kind == kind).map_or("", |known| subcommand(known.command));
+    let subcommand = subcommand(kind);
     if is_first() {
         match &recipe {
             Some(_) => tracing::info!("the command as settings: trainer {}--config {config}", with_space(subcommand)),
@@ -254,11 +255,6 @@ fn start(dry_run: DryRunArg, described: Described, output: Output) -> Result<(),
         Kind::Generation => generate::run(&GenerateArgs { dry_run: dry_run.is_set(), config }, output.progress),
         Kind::Evaluation => eval::run(&eval::EvalArgs { config }),
     }
-}
-
-/// Returns the subcommand in the command of a kind; an empty text for reinforcement learning.
-pub(super) fn subcommand(command: &str) -> &str {
-    command.split(' ').nth(1).filter(|word| !word.starts_with('-')).unwrap_or_default()
 }
 
 /// Returns true in the first process of a run, the only one that prints.

@@ -6,7 +6,7 @@ use anyhow::Error;
 
 use super::args::ConfigArgs;
 use super::error::CliError;
-use super::multirun::follow_parent;
+use super::in_sweep::follow_parent;
 use crate::job::run_folder;
 use burnish_config::Loaded;
 use burnish_config::schema::Schema;

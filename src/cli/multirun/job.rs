@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use super::super::exit_codes::{DONE, INTERRUPTED};
-use super::in_job::mark;
+use super::super::in_sweep::mark;
 use super::plan::PlannedJob;
 use burnish_run::{CONSOLE, JobState};
 use burnish_util::foreign;

@@ -5,8 +5,7 @@ mod sweep;
 mod value;
 mod words;
 
-pub use sweep::MOST_VALUES;
-pub(crate) use sweep::parse_values;
+pub(crate) use sweep::{MOST_VALUES, parse_values};
 pub(crate) use value::parse_value;
 pub use words::{DEEPEST, LONGEST, SyntaxError, in_word, is_name, unexpected};
 pub(crate) use words::{ESCAPABLE, TOO_DEEP};

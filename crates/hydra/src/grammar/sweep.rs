@@ -7,7 +7,7 @@ use crate::provenance::Origin;
 use crate::tree::Value;
 
 /// The largest number of values of one override.
-pub const MOST_VALUES: usize = 1000;
+pub(crate) const MOST_VALUES: usize = 1000;
 
 /// Functions of Hydra that are not taken, and the way to write the same.
 const REFUSED: &[(&str, &str)] = &[

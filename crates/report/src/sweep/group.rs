@@ -5,7 +5,7 @@ use super::jobs::{ReadJob, Sweep};
 
 /// The jobs with the same values of all swept keys but the seeds.
 #[derive(Debug)]
-pub struct Combination {
+pub(super) struct Combination {
     /// The values as short settings, such as `lr=1e-6 n=4`.
     pub label: String,
     /// Indices of the jobs.
@@ -16,7 +16,7 @@ pub struct Combination {
 
 /// Statistics of a few numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Spread {
+pub(super) struct Spread {
     pub count: usize,
     pub mean: f64,
     /// Standard deviation of the sample, with `count - 1`; `None` for one number.
@@ -50,7 +50,7 @@ impl Sweep {
     }
 
     /// Returns the combinations, the best first; those without results last.
-    pub fn combinations(&self) -> Vec<Combination> {
+    pub(super) fn combinations(&self) -> Vec<Combination> {
         let compared = self.compared_keys();
         let keys: Vec<&str> = self.record.keys.iter().map(String::as_str).collect();
         let values = |job: &ReadJob| compared.iter().map(|key| job.job.values[*key].clone()).collect::<Vec<_>>();

@@ -15,16 +15,16 @@ const TRAINING: &[(&str, bool)] = &[("critic/score/mean", true), ("critic/reward
 /// A sweep with the records of its jobs.
 #[derive(Debug)]
 pub struct Sweep {
-    pub dir: PathBuf,
-    pub record: SweepRecord,
-    pub jobs: Vec<ReadJob>,
+    pub(super) dir: PathBuf,
+    pub(super) record: SweepRecord,
+    pub(super) jobs: Vec<ReadJob>,
     /// The metric that compares the jobs, and true if greater is better; `None` without results.
-    pub metric: Option<(String, bool)>,
+    pub(super) metric: Option<(String, bool)>,
 }
 
 /// A job and what its folder says.
 #[derive(Debug)]
-pub struct ReadJob {
+pub(super) struct ReadJob {
     pub job: SweepJob,
     /// `None` before the first start.
     pub run: Option<RecordedRun>,
@@ -76,7 +76,7 @@ impl ReadJob {
     }
 
     /// Returns the state of the job: that of its run, or that in the record of the sweep before the first start.
-    pub fn state(&self) -> &'static str {
+    pub(super) fn state(&self) -> &'static str {
         match self.run.as_ref().map(|run| run.status) {
             Some(RunStatus::Finished) => "finished",
             Some(RunStatus::Running) => "running",

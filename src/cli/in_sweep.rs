@@ -17,7 +17,7 @@ pub(super) fn mark(command: &mut Command) {
 }
 
 /// Asks this run to stop when the process of its sweep closes the pipe, if this process is a job.
-pub(in super::super) fn follow_parent(interrupt: &Interrupt) {
+pub(super) fn follow_parent(interrupt: &Interrupt) {
     let parent = std::env::var(PARENT).ok().and_then(|id| id.parse().ok());
     if parent.is_none() || parent != parent_id() {
         return;

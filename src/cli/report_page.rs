@@ -1,0 +1,27 @@
+//! Writes the page of a report.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use super::error::CliError;
+use super::print::print;
+use burnish_util::fs::write_atomic;
+use burnish_util::no_follow;
+use burnish_util::output::is_file;
+
+/// Writes a page to the named file, or else to `beside`.
+pub(super) fn write_page(html: &str, output: Option<PathBuf>, beside: &Path) -> Result<(), CliError> {
+    let by_default = output.is_none();
+    let path = output.unwrap_or_else(|| beside.to_owned());
+    let written = match by_default {
+        true => no_follow::write(&path, html.as_bytes()).context("--output FILE writes it elsewhere"),
+        false => write_atomic(&path, html.as_bytes()),
+    };
+    written.map_err(CliError::classify)?;
+    // If the page goes to standard output, nothing else may be printed there.
+    match is_file(&path) {
+        true => print(&format!("{} ({:.1} MB)\n", path.display(), html.len() as f64 / 1e6)),
+        false => Ok(()),
+    }
+}
