@@ -52,7 +52,7 @@ impl SweepPlan {
             rows.into_iter().flat_map(|row| values.iter().map(move |value| [row.clone(), vec![value.clone()]].concat())).collect()
         });
         let mut args: Vec<ConfigArgs> = jobs.into_iter().map(|overrides| ConfigArgs { overrides, ..config.clone() }).collect();
-        let first: Vec<Tree> = load_all::<C>(&args)?.into_iter().map(|loaded| loaded.tree).collect();
+        let first: Vec<Tree> = load_all::<C>(&args, Reports::First)?.into_iter().map(|loaded| loaded.tree).collect();
         let folder = match given.last() {
             Some(word) => folder_of(word)?,
             None => shared_folder(&first)?,
@@ -65,7 +65,7 @@ impl SweepPlan {
             args.overrides.push(set(DIR, folder));
             args.overrides.push(set(EXPERIMENT, &format!("{experiment}_{name}")));
         }
-        let loaded = load_all::<C>(&args)?;
+        let loaded = load_all::<C>(&args, Reports::None)?;
         check_shared(&loaded.iter().map(|loaded| &loaded.tree).collect::<Vec<_>>())?;
         let jobs = args.into_iter().zip(names).zip(values).zip(&loaded).map(|(((config, name), values), loaded)| {
             let settings = format!("{:08x}", IEEE.checksum(loaded.tree.as_written().to_yaml().as_bytes()));
@@ -75,11 +75,18 @@ impl SweepPlan {
     }
 }
 
+/// The jobs whose renamed and ignored keys are reported.
+#[derive(PartialEq)]
+enum Reports {
+    First,
+    None,
+}
+
 /// Loads the settings of all jobs. Equal problems of several jobs are reported once.
-fn load_all<C: Schema>(jobs: &[ConfigArgs]) -> Result<Vec<Loaded<C>>, CliError> {
+fn load_all<C: Schema>(jobs: &[ConfigArgs], reports: Reports) -> Result<Vec<Loaded<C>>, CliError> {
     let (mut loaded, mut problems) = (vec![], Vec::<Problem>::new());
     for (i, job) in jobs.iter().enumerate() {
-        match if i == 0 { job.load::<C>() } else { job.load_quietly::<C>() } {
+        match if i == 0 && reports == Reports::First { job.load::<C>() } else { job.load_quietly::<C>() } {
             Ok(one) => loaded.push(one),
             Err(error) => error.problems.into_iter().for_each(|problem| {
                 if problems.iter().all(|known| (&known.message, &known.key) != (&problem.message, &problem.key)) {

@@ -91,7 +91,11 @@ fn table(runs: &[RunRow]) -> String {
     table.set_header(shown(["RUN", "STATE", "STEP", "SCORE", "AGE", "TOOK", "SIZE", "SETTINGS"].map(str::to_owned).to_vec()));
     for (((run, name), settings), bytes) in runs.iter().zip(names).zip(settings).zip(&bytes) {
         let experiment = run.record.name();
-        let is_named = run.record.dir.file_name().is_some_and(|folder| folder.to_string_lossy() == experiment.as_str());
+        let is_named = run.record.dir.file_name().is_some_and(|folder| {
+            let folder = folder.to_string_lossy();
+            // The experiment of a sweep's job is that of the sweep with the name of the folder behind it.
+            experiment == folder || experiment.ends_with(&format!("_{folder}"))
+        });
         table.add_row(shown(vec![
             if is_named { name } else { format!("{name} ({experiment})") },
             run.record.describe(),

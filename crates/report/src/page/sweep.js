@@ -33,12 +33,12 @@ const legend = (i) => svg("svg", { width: 30, height: 10, "aria-hidden": "true",
   svg("line", { x1: 0, x2: 30, y1: 5, y2: 5, stroke: "var(--c)", "stroke-width": 3, "stroke-dasharray": dashOf(i) }));
 
 function tableOf() {
-  const heads = ["", "combination", "n", sweep.metric ?? "no results yet", "min", "max", "jobs"];
+  const heads = ["combination", "n", sweep.metric ?? "no results yet", "min", "max", "jobs"];
   const row = (one, i) => {
     const [count, , , least, greatest] = one.spread || [0];
     const show = (on) => { if (on) chosen.hidden.delete(i); else chosen.hidden.add(i); draw(); };
-    return h("tr", { class: i === 0 && one.spread ? "best" : null }, h("td", {}, checkbox("", !chosen.hidden.has(i), show), legend(i)),
-      h("th", { scope: "row", text: one.label }), h("td", { text: String(count) }), h("td", { text: spread(one.spread) }),
+    return h("tr", { class: i === 0 && one.spread ? "best" : null }, h("th", { scope: "row" }, checkbox(one.label, !chosen.hidden.has(i), show), legend(i)),
+      h("td", { text: String(count) }), h("td", { text: spread(one.spread) }),
       h("td", { text: text(least) }), h("td", { text: text(greatest) }), h("td", { text: states(one) }));
   };
   return h("div", { class: "wide" }, h("table", {}, h("caption", { text: "mean ± standard deviation of the last value over the seeds, the best first" }),

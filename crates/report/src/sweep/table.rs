@@ -100,3 +100,65 @@ fn in_columns(rows: &[Vec<String>]) -> String {
 fn round(value: f64) -> f64 {
     format!("{value:.1e}").parse().unwrap_or(value)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::super::page;
+    use super::*;
+    use burnish_run::{JobState, RunInfo, RunState, SweepJob, SweepRecord};
+
+    /// A sweep of two rates and two seeds. One job has not begun.
+    fn write(dir: &Path, metric: &str) {
+        let values = [["1e-6", "1"], ["1e-6", "2"], ["1e-5", "1"], ["1e-5", "2"]];
+        let job = |values: &[&str; 2]| SweepJob {
+            name: values.join("_"),
+            values: values.map(str::to_owned).to_vec(),
+            settings: String::new(),
+            state: JobState::Waiting,
+            process: None,
+        };
+        let keys = ["a.optim.lr", "trainer.seed"].map(str::to_owned).to_vec();
+        let jobs: Vec<SweepJob> = values.iter().map(job).collect();
+        for (job, last) in jobs.iter().zip([0.25, 0.75, 0.625]) {
+            let dir = dir.join(&job.name);
+            fs::create_dir_all(&dir).unwrap();
+            RunInfo { state: RunState::Finished, step: 2, ..RunInfo::new("ppo", "p", "e") }.write(&dir).unwrap();
+            let row = |step: u64, value: f64| format!("{}\n", json!({"step": step, "data": {metric: value, "actor/entropy": 1}}));
+            fs::write(dir.join("metrics.jsonl"), row(1, 0.125) + &row(2, last)).unwrap();
+        }
+        SweepRecord { version: String::new(), command: vec!["trainer".into(), "-m".into()], keys, jobs }.write(dir).unwrap();
+    }
+
+    #[test]
+    fn seeds_are_averaged_and_the_best_combination_comes_first() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), "val-core/x/acc/mean@1");
+        let sweep = Sweep::read(dir.path()).unwrap();
+        let text = sweep.text();
+        let lines: Vec<Vec<&str>> = text.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines[1], ["lr=1e-5", "1", "0.6250", "1", "finished,", "1", "waiting"]);
+        assert_eq!(lines[2], ["lr=1e-6", "2", "0.5000", "±", "0.35", "2", "finished"]);
+        let table = sweep.table();
+        assert_eq!((&table[1]["a.optim.lr"], &table[1]["mean"], &table[1]["max"]), (&json!(1e-6), &json!(0.5), &json!(0.75)));
+        assert_eq!((&table[0]["sd"], &table[0]["count"]), (&Value::Null, &json!(1)));
+        let rows = sweep.rows();
+        assert_eq!(rows.len(), 6);
+        assert_eq!((&rows[3]["trainer.seed"], &rows[3]["step"], &rows[3]["actor/entropy"]), (&json!(2), &json!(2), &json!(1.0)));
+        assert!(page(&sweep).contains(r#"[2,[2,0.5,"#));
+        assert_eq!(
+            Sweep::folders([dir.path().join("1e-6_1"), dir.path().join("1e-6_2")].iter().map(|run| run.as_path())),
+            [dir.path()]
+        );
+        assert!(Sweep::folders([dir.path().join("other")].iter().map(|run| run.as_path())).is_empty());
+    }
+
+    #[test]
+    fn a_loss_is_best_when_it_is_small() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), "val/loss");
+        assert!(Sweep::read(dir.path()).unwrap().text().lines().nth(2).unwrap().contains("lr=1e-6"));
+    }
+}
