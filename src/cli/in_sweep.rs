@@ -1,5 +1,5 @@
-//! A job's connection to the process of its sweep: a pipe at standard input. Its end asks the job to save and to stop. The pipe ends
-//! when the sweep closes it, and also if the sweep is killed.
+//! A job's connection to the process of its sweep: a pipe at standard input. The end of the pipe asks the job to save and to stop.
+//! The pipe ends when the sweep closes it, and also if the sweep is killed.
 
 use std::io::{Read, stdin};
 use std::process::Command;

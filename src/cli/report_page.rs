@@ -10,10 +10,10 @@ use burnish_util::fs::write_atomic;
 use burnish_util::no_follow;
 use burnish_util::output::is_file;
 
-/// Writes a page to the named file, or else to `beside`.
-pub(super) fn write_page(html: &str, output: Option<PathBuf>, beside: &Path) -> Result<(), CliError> {
+/// Writes a page to the named file, or else to the default one.
+pub(super) fn write_page(html: &str, output: Option<PathBuf>, default: &Path) -> Result<(), CliError> {
     let by_default = output.is_none();
-    let path = output.unwrap_or_else(|| beside.to_owned());
+    let path = output.unwrap_or_else(|| default.to_owned());
     let written = match by_default {
         true => no_follow::write(&path, html.as_bytes()).context("--output FILE writes it elsewhere"),
         false => write_atomic(&path, html.as_bytes()),

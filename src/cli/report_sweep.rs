@@ -15,10 +15,10 @@ use burnish_util::fs::refuse_input;
 
 #[derive(Args)]
 pub(super) struct SweepFilesArgs {
-    /// Of a sweep: also write a row per combination of values to a .csv, .parquet or .jsonl file
+    /// For a sweep: also write a row per combination of values to a .csv, .parquet or .jsonl file
     #[arg(long, value_name = "FILE")]
     table: Option<PathBuf>,
-    /// Of a sweep: also write a row per job and step, with all metrics, to such a file
+    /// For a sweep: also write a row per job and step, with all metrics, to such a file
     #[arg(long, value_name = "FILE")]
     rows: Option<PathBuf>,
 }

@@ -4,7 +4,8 @@
 //! The crate does not know any setting. A program passes its [`Request`], its built-in files ([`Library`]) and its changes to
 //! files and overrides ([`Adapt`]). [`compose()`] shows the order: [`lookup`] finds a file, `yaml` reads it, `defaults_list`
 //! follows its
-//! `defaults:` list, `merge` merges one file into another, and [`overrides`] come last. [`sweeps`] makes the overrides of several runs of those of one command. [`interpolation`] then resolves `${…}`.
+//! `defaults:` list, `merge` merges one file into another, and [`overrides`] come last. [`interpolation`] then resolves `${…}`.
+//! [`sweeps`] makes the overrides of several runs of those of one command.
 
 pub mod grammar;
 pub mod interpolation;

@@ -70,7 +70,7 @@ impl SweepRecord {
         no_follow::write(&dir.join(SWEEP), &serde_json::to_vec_pretty(&self.hidden())?)
     }
 
-    /// Returns the record as it is written.
+    /// Returns the record in its written form, without secrets.
     #[must_use]
     pub fn hidden(&self) -> Self {
         let texts = |texts: &[String]| texts.iter().map(|text| hide(text).into_owned()).collect();

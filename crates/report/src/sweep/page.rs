@@ -34,7 +34,8 @@ fn data(sweep: &Sweep) -> Value {
         });
         let curves: serde_json::Map<String, Value> =
             metrics.iter().map(|metric| (metric.clone(), curve(sweep, one, metric))).collect();
-        json!({"label": one.label, "jobs": jobs.collect::<Vec<_>>(), "spread": one.spread.map(|spread| statistics(&spread)), "curves": curves})
+        let (jobs, spread) = (jobs.collect::<Vec<_>>(), one.spread.map(|spread| statistics(&spread)));
+        json!({"label": one.label, "jobs": jobs, "spread": spread, "curves": curves})
     };
     json!({
         "dir": sweep.dir.display().to_string(),

@@ -37,7 +37,8 @@ impl Sweep {
         counts.iter().map(|(state, count)| format!("{count} {state}")).collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns a row per combination, with null for numbers that are not known or not finite: its values by their keys, the metric, and the statistics.
+    /// Returns a row per combination: its values by their keys, the metric, and the statistics. Numbers that are not known or not
+    /// finite are null.
     pub fn table(&self) -> Vec<Map<String, Value>> {
         let row = |one: &Combination| {
             let mut row = self.values(one.jobs[0], &self.compared_keys());
