@@ -57,8 +57,8 @@ pub(crate) const MISTAKES: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "problems of several jobs",
-        &["--multirun", "data.seed=1,x", "algorithm.adv_estimator=grpo,grppo", "trainer.total_training_steps=0"],
-        &["data.seed", "`x`", "grppo", "trainer.total_training_steps"],
+        &["--multirun", "data.seed=1,x", "algorithm.adv_estimator=grpo,grppo", "data.sedd=1"],
+        &["data.seed", "grppo", "data.sedd"],
     ),
     ("a sweep that resumes nothing", &["-m", "data.seed=1..2", "trainer.resume_mode=disable"], &["must be auto"]),
     (

@@ -10,11 +10,11 @@ use super::super::print::print;
 use super::super::together::refuse_several;
 use super::plan::SweepPlan;
 use super::resume::open;
-use super::schedule::{Ended, run_all};
+use super::schedule::run_all;
 use burnish_config::{Loaded, Schema};
 use burnish_distributed::Ranks;
 use burnish_report::sweep::Sweep;
-use burnish_run::JobState;
+use burnish_run::{JobState, SweepRecord};
 use burnish_util::interrupt::Interrupt;
 
 /// The function that describes a run without starting it.
@@ -73,16 +73,16 @@ fn show<C: Schema>(plan: &SweepPlan, loaded: Vec<Loaded<C>>, describe: Describe<
 }
 
 /// Turns the states of the jobs into the exit code.
-fn verdict(plan: &SweepPlan, ended: &Ended) -> Result<(), CliError> {
+fn verdict(plan: &SweepPlan, record: &SweepRecord) -> Result<(), CliError> {
     let names = |state: JobState| {
-        let jobs = ended.record.jobs.iter().filter(move |job| job.state == state);
+        let jobs = record.jobs.iter().filter(move |job| job.state == state);
         jobs.map(|job| job.name.as_str()).collect::<Vec<_>>()
     };
-    let count = ended.record.jobs.len();
+    let count = record.jobs.len();
     let failed = names(JobState::Failed);
     let done = names(JobState::Finished).len();
     let folder = plan.folder.display();
-    if ended.is_interrupted || done + failed.len() < count {
+    if done + failed.len() < count {
         return Err(CliError::Interrupted(format!(
             "{done} of {count} jobs have finished; the same command resumes the sweep in {folder}"
         )));

@@ -21,17 +21,12 @@ use burnish_util::time::human;
 /// Time between two looks at the jobs.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The end of a sweep.
-pub(super) struct Ended {
-    pub record: SweepRecord,
-    pub is_interrupted: bool,
-}
-
-/// Runs all jobs that have not finished, in their order, `at_once` at a time.
+/// Runs all jobs that have not finished, in their order, `at_once` at a time. Returns their states; after a request to stop, some
+/// jobs have not finished.
 ///
 /// # Errors
 /// If a process cannot be started, or the record cannot be written.
-pub(super) fn run_all(plan: &SweepPlan, mut record: SweepRecord, at_once: usize, interrupt: &Interrupt) -> Result<Ended> {
+pub(super) fn run_all(plan: &SweepPlan, mut record: SweepRecord, at_once: usize, interrupt: &Interrupt) -> Result<SweepRecord> {
     let mut waiting: VecDeque<usize> =
         (0..record.jobs.len()).filter(|index| record.jobs[*index].state != JobState::Finished).collect();
     let threads =
@@ -71,7 +66,7 @@ pub(super) fn run_all(plan: &SweepPlan, mut record: SweepRecord, at_once: usize,
         running = still;
         sleep(PAUSE);
     }
-    Ok(Ended { record, is_interrupted: is_asked })
+    Ok(record)
 }
 
 /// Waits until the process of a killed sweep's job has saved; returns false after a request to stop.
