@@ -41,7 +41,7 @@ function tableOf() {
       h("td", { text: String(count) }), h("td", { text: spread(one.spread) }),
       h("td", { text: text(least) }), h("td", { text: text(greatest) }), h("td", { text: states(one) }));
   };
-  return h("div", { class: "wide" }, h("table", {}, h("caption", { text: "mean ± standard deviation of the last value over the seeds, the best first" }),
+  return h("div", { class: "wide" }, h("table", {}, h("caption", { text: "mean ± standard deviation of the last value of finished jobs over the seeds, the best first" }),
     h("thead", {}, h("tr", {}, heads.map((head) => h("th", { scope: "col", text: head })))), h("tbody", {}, all.map(row))));
 }
 

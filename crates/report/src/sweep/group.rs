@@ -10,7 +10,7 @@ pub(super) struct Combination {
     pub label: String,
     /// Indices of the jobs.
     pub jobs: Vec<usize>,
-    /// The last values of the metric.
+    /// The last values of the metric of finished jobs: the values of others are those of earlier steps.
     pub spread: Option<Spread>,
 }
 
@@ -70,7 +70,8 @@ impl Sweep {
             .into_iter()
             .map(|(values, jobs)| {
                 let label = if compared.is_empty() { "all jobs".to_owned() } else { label(&values) };
-                let numbers: Vec<f64> = jobs.iter().filter_map(|job| self.result(*job)).collect();
+                let numbers: Vec<f64> =
+                    jobs.iter().filter(|job| self.jobs[**job].is_finished()).filter_map(|job| self.result(*job)).collect();
                 Combination { label, spread: Spread::of(&numbers), jobs }
             })
             .collect();

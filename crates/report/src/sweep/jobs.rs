@@ -75,6 +75,10 @@ impl ReadJob {
         Self { job: job.clone(), run, series }
     }
 
+    pub(super) fn is_finished(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| run.status == RunStatus::Finished)
+    }
+
     /// Returns the state of the job: that of its run, or that in the record of the sweep before the first start.
     pub(super) fn state(&self) -> &'static str {
         match self.run.as_ref().map(|run| run.status) {

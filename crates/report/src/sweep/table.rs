@@ -22,7 +22,7 @@ impl Sweep {
             };
             vec![one.label.clone(), count, value, self.states(one)]
         }));
-        format!("sweep {}: mean ± standard deviation over the seeds\n{}", self.dir.display(), in_columns(&rows))
+        format!("sweep {}: mean ± standard deviation of finished jobs over the seeds\n{}", self.dir.display(), in_columns(&rows))
     }
 
     /// Counts the states of a combination's jobs: `2 finished, 1 failed`.
