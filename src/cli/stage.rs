@@ -23,8 +23,7 @@ pub(crate) struct StageArgs {
 
 pub(super) fn run<O: Objective>(args: &StageArgs, output: Output) -> Result<(), CliError> {
     if args.multirun.is_requested() {
-        let describe = args.dry_run.then_some(stage::dry_run::<O> as multirun::Describe<O::Config>);
-        return multirun::run(&args.multirun, &args.config, describe);
+        return multirun::run(&args.multirun, &args.config, args.dry_run, stage::dry_run::<O>);
     }
     together(|ranks, interrupt| {
         let loaded = load::<O::Config>(ranks, &args.config)?;

@@ -24,8 +24,7 @@ pub(crate) struct TrainArgs {
 
 pub(super) fn run(args: &TrainArgs, output: Output) -> Result<(), CliError> {
     if args.multirun.is_requested() {
-        let describe = args.dry_run.then_some(setup::dry_run as multirun::Describe<PpoConfig>);
-        return multirun::run(&args.multirun, &args.config, describe);
+        return multirun::run(&args.multirun, &args.config, args.dry_run, setup::dry_run);
     }
     together(|ranks, interrupt| {
         let loaded = load::<PpoConfig>(ranks, &args.config)?;

@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use clap::Args;
 
 use super::super::args::ConfigArgs;
+use super::super::dry_run_arg::DryRunArg;
 use super::super::error::CliError;
 use super::super::print::print;
 use super::super::together::refuse_several;
@@ -16,9 +17,6 @@ use burnish_distributed::Ranks;
 use burnish_report::sweep::Sweep;
 use burnish_run::{JobState, SweepRecord};
 use burnish_util::interrupt::Interrupt;
-
-/// The function that describes a run without starting it.
-pub(in super::super) type Describe<C> = fn(Loaded<C>, &Ranks) -> anyhow::Result<String>;
 
 #[derive(Args, Clone, Default)]
 pub(crate) struct MultirunArgs {
@@ -36,19 +34,20 @@ impl MultirunArgs {
     }
 }
 
-/// Runs all jobs, or describes them if `describe` is given.
+/// Runs all jobs, or describes them for `--dry-run` by `describe`, which measures small steps if its last argument is true.
 ///
 /// # Errors
 /// All problems of the settings of all jobs; at the end, failed jobs, or an interruption.
 pub(in super::super) fn run<C: Schema>(
     args: &MultirunArgs,
     config: &ConfigArgs,
-    describe: Option<Describe<C>>,
+    dry_run: DryRunArg,
+    describe: fn(Loaded<C>, &Ranks, bool) -> anyhow::Result<String>,
 ) -> Result<(), CliError> {
     refuse_several()?;
     let (plan, loaded) = SweepPlan::new::<C>(config)?;
-    if let Some(describe) = describe {
-        return show(&plan, loaded, describe);
+    if dry_run.is_set() {
+        return show(&plan, loaded, |loaded| describe(loaded, &Ranks::alone(), dry_run.measures()));
     }
     let interrupt = Interrupt::on_signals().map_err(CliError::run)?;
     interrupt.watch_user_signal().map_err(CliError::run)?;
@@ -61,10 +60,14 @@ pub(in super::super) fn run<C: Schema>(
 }
 
 /// Prints the plan of each job.
-fn show<C: Schema>(plan: &SweepPlan, loaded: Vec<Loaded<C>>, describe: Describe<C>) -> Result<(), CliError> {
+fn show<C: Schema>(
+    plan: &SweepPlan,
+    loaded: Vec<Loaded<C>>,
+    describe: impl Fn(Loaded<C>) -> anyhow::Result<String>,
+) -> Result<(), CliError> {
     let (mut text, mut problems) = (String::new(), vec![]);
     for (job, loaded) in plan.jobs.iter().zip(loaded) {
-        match describe(loaded, &Ranks::alone()) {
+        match describe(loaded) {
             Ok(described) => text += &format!("job {} in {}\n{described}\n", job.name, plan.folder.join(&job.name).display()),
             Err(error) => problems.push(format!("job {}: {error:#}", job.name)),
         }

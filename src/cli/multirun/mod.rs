@@ -12,4 +12,4 @@ mod plan;
 mod resume;
 mod schedule;
 
-pub(super) use command::{Describe, MultirunArgs, run};
+pub(super) use command::{MultirunArgs, run};
