@@ -75,7 +75,7 @@ pub const LISTINGS: &[Listing] = &[
     listing("config diff", "a setting that differs", &["a", "a_from", "b", "b_from", "key"]),
     listing("config explain", "a setting", &["default", "from", "key", "meaning", "takes", "value"]),
     listing("devices", "a device, or a backend without one", DEVICE),
-    listing("doctor", "a check", &["alarm", "check", "means", "number", "remedy", "sentence", "threshold", "verdict"]),
+    listing("doctor", "a check", &["alarm", "check", "explain", "means", "number", "remedy", "sentence", "threshold", "verdict"]),
     listing("fetch", "a file or folder in the cache", &["name", "path"]),
     listing("from-openrlhf", "the conversion", CONVERSION),
     listing("from-trl", "the conversion", CONVERSION),

@@ -111,7 +111,7 @@ fn a_fault_of_a_run_is_told_with_advice() {
     for (source, code, parts) in [
         ("trl/healthy-grpo", 0, &["pass (", "not applicable ("][..]),
         ("trl/never-ends-grpo/trainer_state.json", 1, &["fail  responses cut", "of 1 tokens", "Raise max_completion_length"]),
-        ("verl/kl-blow-up.jsonl", 1, &["fail  KL", "actor_rollout_ref.actor.optim.lr"]),
+        ("verl/kl-blow-up.jsonl", 1, &["fail  KL", "actor_rollout_ref.actor.optim.lr", "trainer doctor --explain no-signal "]),
         ("README.md", 2, &["trainer_state.json (TRL)"]),
         ("no-such-run", 2, &["no-such-run"]),
     ] {
@@ -120,6 +120,21 @@ fn a_fault_of_a_run_is_told_with_advice() {
         assert_eq!(output.status.code(), Some(code), "{source}: {text}");
         assert!(parts.iter().all(|part| text.contains(part)), "{source}: {text}");
     }
+}
+
+/// The program has the page of each check, for any folder and without a network.
+#[test]
+fn the_doctor_explains_its_checks() {
+    let folder = tempfile::tempdir().unwrap();
+    let explain = |names: &[&str]| {
+        let output = trainer(&["doctor", "--explain"]).args(names).current_dir(folder.path()).output().unwrap();
+        (output.status.code(), [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat())
+    };
+    let written = |id: &str| std::fs::read_to_string(root().join(format!("docs/checks/{id}.md"))).unwrap();
+    assert_eq!(explain(&["no-signal"]), (Some(0), written("no-signal")));
+    assert_eq!(explain(&["no signal", "kl"]), (Some(0), format!("{}\n{}", written("no-signal"), written("kl"))));
+    let (code, text) = explain(&["no-signals"]);
+    assert!(code == Some(2) && text.contains("no-signal") && text.contains("learning-rate"), "{text}");
 }
 
 #[test]

@@ -1,40 +1,46 @@
-//! The end of docs/debugging.md, rendered from the registry of checks of `trainer doctor`.
+//! The pages of the checks of `trainer doctor` in docs/checks/, and their index at the end of docs/debugging.md.
 
-use burnish::doctor::{ALARMS, CHECKS, CheckPhase};
+use std::collections::BTreeSet;
+
+use burnish::doctor::{CHECKS, Check};
 
 use crate::docs::{check, root};
 
 const MARK: &str = "writes what follows. -->\n\n";
 
-fn checks() -> String {
-    let mut page = String::new();
+fn file(one: &Check) -> String {
+    format!("docs/checks/{}.md", one.id())
+}
+
+fn index() -> String {
+    let mut table = String::from("| Check | When | Meaning of a warning or a failure |\n|---|---|---|\n");
     for one in CHECKS {
-        let phase = match one.phases {
-            [CheckPhase::Before] => "before a run",
-            [CheckPhase::After] => "from the record of a run",
-            _ => "before a run, and from its record",
-        };
-        page.push_str(&format!("\n### {}\n\n", one.name));
-        for (title, text) in [
-            ("When", phase),
-            ("Reads", one.reads),
-            ("Number", one.number),
-            ("Threshold", one.threshold),
-            ("Meaning", one.meaning),
-            ("Remedy", one.remedy),
-        ] {
-            page.push_str(&format!("- {title}: {}\n", text.replace(['{', '}'], "`")));
-        }
-        if let Some(alarm) = ALARMS.iter().find(|alarm| alarm.check.name == one.name) {
-            page.push_str(&format!("- Alarm while a run trains: {}\n", alarm.when));
-        }
+        table.push_str(&format!("| [{}](checks/{}.md) | {} | {} |\n", one.name, one.id(), one.when(), one.meaning));
     }
-    page.trim_start().to_owned()
+    table
 }
 
 #[test]
 fn generated_page_of_debugging_is_up_to_date() {
     let written = std::fs::read_to_string(root().join("docs/debugging.md")).unwrap();
     let (head, _) = written.split_once(MARK).unwrap();
-    check("docs/debugging.md", &format!("{head}{MARK}{}", checks()));
+    check("docs/debugging.md", &format!("{head}{MARK}{}", index()));
+}
+
+#[test]
+fn generated_page_of_each_check_is_up_to_date() {
+    let pages: BTreeSet<String> = CHECKS.iter().map(|one| file(one)).collect();
+    let there = root().join("docs/checks").read_dir().into_iter().flatten();
+    for old in there.map(|entry| format!("docs/checks/{}", entry.unwrap().file_name().display())) {
+        let is_blessed = std::env::var_os("BURNISH_BLESS").is_some();
+        match (pages.contains(&old), is_blessed) {
+            (true, _) => {}
+            (false, true) => std::fs::remove_file(root().join(&old)).unwrap(),
+            (false, false) => panic!("{old} is the page of no check: run scripts/bless"),
+        }
+    }
+    if std::env::var_os("BURNISH_BLESS").is_some() {
+        std::fs::create_dir_all(root().join("docs/checks")).unwrap();
+    }
+    CHECKS.iter().for_each(|one| check(&file(one), &one.page()));
 }

@@ -15,6 +15,7 @@ mod finding;
 mod golden_tests;
 #[cfg(test)]
 mod made_up_tests;
+mod page;
 mod phase;
 mod read;
 

@@ -3,22 +3,8 @@
 use serde_json::json;
 
 use super::Verdict::{Fail, NotApplicable, Pass, Warn};
-use super::{CHECKS, Check, CheckPhase, Evidence, KnownPrompt, MetricRow, RunLibrary, Verdict, diagnose};
-
-/// A metric as a function of the step.
-type Curve = (&'static str, fn(f64) -> f64);
-
-/// Returns evidence of a run with these curves, from step 1 on.
-fn run(steps: u64, curves: &[Curve]) -> Evidence {
-    let mut evidence = Evidence::new(CheckPhase::After, RunLibrary::Verl);
-    evidence.rows = (1..=steps)
-        .map(|step| {
-            let values = curves.iter().map(|(name, value)| ((*name).to_owned(), value(step as f64))).collect();
-            MetricRow { step, values }
-        })
-        .collect();
-    evidence
-}
+use super::evidence::Curve;
+use super::{CHECKS, Check, CheckPhase, Evidence, KnownPrompt, RunLibrary, Verdict, diagnose};
 
 fn verdict(evidence: &Evidence, name: &str) -> Verdict {
     diagnose(evidence).into_iter().find(|one| one.check.name == name).unwrap().finding.verdict
@@ -90,7 +76,7 @@ const CASES: &[Case] = &[
 #[test]
 fn thresholds_and_traps() {
     for (what, check, steps, curves, expected) in CASES {
-        assert_eq!(verdict(&run(*steps, curves), check), *expected, "{what}");
+        assert_eq!(verdict(&Evidence::made_up(*steps, curves), check), *expected, "{what}");
     }
 }
 
@@ -117,7 +103,7 @@ fn a_gap_has_its_advice_by_depth() {
 /// A text is bare only if the model has a template whose marks the text lacks.
 #[test]
 fn plain_texts_of_chat_models() {
-    let mut evidence = run(1, &[]);
+    let mut evidence = Evidence::made_up(1, &[]);
     let plain = |text: &str| KnownPrompt { text: text.to_owned(), is_plain_text: true };
     evidence.facts.prompts = vec![plain("12+3="), plain("<|im_start|>user\n1+1=<|im_end|>")];
     assert_eq!(verdict(&evidence, "text prompt of a chat model"), NotApplicable);
@@ -132,7 +118,7 @@ fn plain_texts_of_chat_models() {
 fn every_objection_has_its_remedy() {
     for library in [RunLibrary::Verl, RunLibrary::Stage, RunLibrary::Trl] {
         let mut evidence =
-            run(9, &[("actor/ppo_kl", |_| 2.0), ("response/truncated_ratio", |_| 1.0), ("actor/kl_loss", |_| 9.0)]);
+            Evidence::made_up(9, &[("actor/ppo_kl", |_| 2.0), ("response/truncated_ratio", |_| 1.0), ("actor/kl_loss", |_| 9.0)]);
         evidence.library = library;
         evidence.settings.insert("max_completion_length".to_owned(), json!(8));
         let objections = diagnose(&evidence).into_iter().filter(|one| one.finding.verdict >= Warn);
@@ -144,7 +130,27 @@ fn every_objection_has_its_remedy() {
         assert!(diagnose(&empty).iter().all(|one| one.finding.verdict < Warn));
     }
     let has_all = |check: &Check| {
-        [check.reads, check.number, check.threshold, check.meaning, check.remedy].iter().all(|text| !text.is_empty())
+        [check.reads, check.number, check.threshold, check.source, check.meaning, check.remedy]
+            .iter()
+            .all(|text| !text.is_empty())
     };
     assert!(CHECKS.iter().all(|check| has_all(check)));
+}
+
+/// The page of a check shows evidence to which the check objects; rows that are only shown have no fault.
+#[test]
+fn examples_have_the_fault() {
+    for check in CHECKS {
+        let verdict = verdict(&(check.example)(), check.name);
+        let is_right = if check.name == "rendered rows" { verdict == Pass } else { verdict >= Warn };
+        assert!(is_right, "{}: {verdict:?}", check.name);
+        let fails = check.threshold.contains("fails") || check.threshold.contains("fail;");
+        assert!(!fails || verdict == Fail, "{}: the example only warns", check.name);
+        let page = check.page();
+        let parts = [check.name, check.number, check.source, check.meaning, "```text\n", "→ "];
+        assert!(parts.iter().all(|part| page.contains(part)) && !page.contains('{'), "{page}");
+    }
+    let ids: std::collections::BTreeSet<String> = CHECKS.iter().map(|check| check.id()).collect();
+    let is_plain = |id: &String| id.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+    assert!(ids.len() == CHECKS.len() && ids.iter().all(is_plain), "{ids:?}");
 }

@@ -8,7 +8,7 @@ use super::super::args::ConfigArgs;
 use super::super::error::CliError;
 use super::super::json::{JsonArg, print_rows};
 use super::super::print::print;
-use super::{before, show};
+use super::{before, explain, show};
 use burnish_config::kinds::KINDS;
 use burnish_doctor::{AlarmWatch, Verdict, diagnose, read};
 
@@ -22,6 +22,9 @@ pub(crate) struct DoctorArgs {
     /// Sample responses to the first N prompts of a configuration; 0 = none [default: 16, if that takes about a second]
     #[arg(long, value_name = "N")]
     sample: Option<usize>,
+    /// Print the page of these checks: meaning, number, threshold with its source, remedy and an example
+    #[arg(long, value_name = "CHECK", num_args = 1.., conflicts_with_all = ["source", "sample", "json"])]
+    explain: Vec<String>,
     #[command(flatten)]
     json: JsonArg,
 }
@@ -31,6 +34,9 @@ pub(crate) struct DoctorArgs {
 /// # Errors
 /// If a check fails, or the source cannot be read.
 pub(crate) fn run(args: &DoctorArgs) -> Result<(), CliError> {
+    if !args.explain.is_empty() {
+        return explain(args);
+    }
     let evidence = match args.source.as_deref().filter(|source| is_record(args, source)) {
         Some(source) => {
             check_words(args, source)?;
@@ -50,6 +56,16 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), CliError> {
         true => Ok(()),
         false => Err(CliError::Run(format!("the doctor found a fault: {}", failed.join(", ")))),
     }
+}
+
+/// Prints the pages of checks.
+fn explain(args: &DoctorArgs) -> Result<(), CliError> {
+    if has_config(args) {
+        return Err(CliError::Setup(
+            "--explain describes checks and reads no configuration: leave one of the two out".to_owned(),
+        ));
+    }
+    print(&explain::pages(&explain::named(&args.explain)?))
 }
 
 /// Returns true if the source is the record of a run: a folder, or a file that is not a configuration.

@@ -2,6 +2,7 @@
 
 mod before;
 mod command;
+mod explain;
 mod show;
 
 pub(crate) use command::{DoctorArgs, run};

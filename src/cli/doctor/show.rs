@@ -1,6 +1,7 @@
 //! Findings as text and as JSON.
 
-use burnish_doctor::{Diagnosis, Evidence, RaisedAlarm, Verdict};
+use super::explain;
+use burnish_doctor::{Check, Diagnosis, Evidence, RaisedAlarm, Verdict};
 use burnish_util::json_number;
 use serde_json::{Value, json};
 
@@ -10,6 +11,7 @@ pub(super) fn row(one: &Diagnosis, alarms: &[RaisedAlarm]) -> Value {
     json!({
         "alarm": alarm.map(|alarm| alarm.step),
         "check": one.check.name,
+        "explain": one.check.id(),
         "verdict": one.finding.verdict.name(),
         "number": one.finding.number.map(json_number::to_value),
         "means": one.check.number,
@@ -28,6 +30,11 @@ pub(super) fn text(evidence: &Evidence, findings: &[Diagnosis], alarms: &[Raised
             let remedy = one.finding.remedy.as_deref().unwrap_or_default();
             text.push_str(&format!("\n{:4}  {}: {}\n      → {remedy}\n", verdict.name(), one.check.name, one.finding.sentence));
         }
+    }
+    let objections: Vec<&Check> =
+        [Verdict::Fail, Verdict::Warn].into_iter().flat_map(|verdict| of(findings, verdict).map(|one| one.check)).collect();
+    if !objections.is_empty() {
+        text.push_str(&format!("\nMore about them: {}\n", explain::command(&objections)));
     }
     for (verdict, title) in [(Verdict::Pass, "pass"), (Verdict::NotApplicable, "not applicable")] {
         let names: Vec<&str> = of(findings, verdict).map(|one| one.check.name).collect();

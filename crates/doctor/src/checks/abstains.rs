@@ -15,10 +15,21 @@ pub(super) const ABSTAINS: Check = Check {
     reads: "`reward/NAME/mean` and `std`, `reward/abstained_ratio`, and the list of reward functions",
     number: "share of steps or responses without a score of that function",
     threshold: "from 0.5 warns; 1 fails, if the function has a weight; equal scores in half of the steps warn",
+    source: "runs of TRL and burnish with functions that give None in 60, 90 and 100 % of the calls: the metrics look sound",
     meaning: "The function gives None, or the same score to every response, so the run learns from the others alone.",
     remedy: "Mend the function, or take it out of {functions}.",
+    example,
     judge,
 };
+
+fn example() -> Evidence {
+    let mut evidence = Evidence::made_up(
+        30,
+        &[("critic/score/mean", |s| s / 30.0), ("reward/accuracy/mean", |s| s / 30.0), ("reward/accuracy/std", |_| 0.4)],
+    );
+    evidence.functions = vec![("accuracy".to_owned(), 1.0), ("judge".to_owned(), 0.5)];
+    evidence
+}
 
 fn judge(evidence: &Evidence) -> Finding {
     let mut findings: Vec<Finding> = names(evidence).iter().map(|name| of_function(evidence, name)).collect();

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::check::Check;
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, PlanFacts, RunLibrary};
 use crate::finding::{Finding, Verdict};
 use crate::phase::BEFORE;
 
@@ -13,10 +13,19 @@ pub(super) const AGAINST_AIM: Check = Check {
     reads: "coefficients of the loss, weights of rewards, clip ranges, limits of the gradient",
     number: "number of such settings",
     threshold: "1 warns; a reward whose weights are all 0 fails",
+    source: "TODO",
     meaning: "The loss rewards what the run should avoid, or an update is clipped to nothing.",
     remedy: "Leave the setting at its default, or give it the usual sign.",
+    example,
     judge,
 };
+
+fn example() -> Evidence {
+    let mut evidence = Evidence::planned(RunLibrary::Verl, PlanFacts::default());
+    evidence.settings.insert("actor_rollout_ref.actor.use_kl_loss".to_owned(), true.into());
+    evidence.settings.insert("actor_rollout_ref.actor.kl_loss_coef".to_owned(), (-0.2).into());
+    evidence
+}
 
 /// The wrong values of a setting.
 struct Wrong {

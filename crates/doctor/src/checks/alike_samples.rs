@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::check::Check;
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, PlanFacts, RunLibrary};
 use crate::finding::Finding;
 use crate::phase::BEFORE;
 
@@ -13,10 +13,19 @@ pub(super) const ALIKE_SAMPLES: Check = Check {
     reads: "`rollout.n`, `temperature`, `top_k`, `top_p`, `do_sample`, and what the estimator compares",
     number: "number of different responses to a prompt that the settings allow, at most",
     threshold: "1 fails",
+    source: "the formulas of the estimators; at temperature 0.05 the most probable token is nearly always taken",
     meaning: "An advantage compares different responses to a prompt; with one response there is nothing to compare.",
     remedy: "Write {temperature}=1 and {n}=4 or more, with do_sample=true.",
+    example,
     judge,
 };
+
+fn example() -> Evidence {
+    let mut evidence = Evidence::planned(RunLibrary::Verl, PlanFacts { compares_groups: true, ..PlanFacts::default() });
+    evidence.settings.insert("actor_rollout_ref.rollout.n".to_owned(), 8.into());
+    evidence.settings.insert("actor_rollout_ref.rollout.temperature".to_owned(), 0.01.into());
+    evidence
+}
 
 fn judge(evidence: &Evidence) -> Finding {
     let Some(n) = evidence.setting_number("n") else { return Finding::not_applicable("the training samples nothing") };

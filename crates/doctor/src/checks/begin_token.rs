@@ -2,7 +2,7 @@
 
 use super::share::share_of;
 use crate::check::Check;
-use crate::evidence::Evidence;
+use crate::evidence::{BeginTokens, Evidence, PlanFacts, RunLibrary};
 use crate::finding::Finding;
 use crate::phase::BEFORE;
 
@@ -12,10 +12,22 @@ pub(super) const BEGIN_TOKEN: Check = Check {
     reads: "first tokens of the rendered rows, and the token that the tokenizer writes before a text",
     number: "share of rows that begin with it twice, or without it",
     threshold: "above 0 warns",
+    source: "counts: each such row is a fault of the template or of the tokenizer",
     meaning: "The model reads another beginning than in its training, which costs quality.",
     remedy: "Take the token out of the chat template, or switch off the tokenizer's (post_processor of tokenizer.json).",
+    example,
     judge,
 };
+
+fn example() -> Evidence {
+    Evidence::planned(
+        RunLibrary::Verl,
+        PlanFacts {
+            begins: Some(BeginTokens { token: Some("<bos>".to_owned()), doubled: 256, missing: 0, all: 256 }),
+            ..PlanFacts::default()
+        },
+    )
+}
 
 fn judge(evidence: &Evidence) -> Finding {
     let Some(begins) = &evidence.facts.plan.begins else { return Finding::not_applicable("the first tokens are unknown") };

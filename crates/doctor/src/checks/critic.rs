@@ -13,10 +13,16 @@ pub(super) const CRITIC: Check = Check {
     reads: "`critic/vf_explained_var`",
     number: "mean explained variance of the last 20 steps",
     threshold: "0 or less in each of the last 20 steps, after 20 others, warns",
+    source: "a rule of thumb: a critic explains more than 0.3 after its warm-up",
     meaning: "The critic predicts returns worse than their mean does, so the advantages are noise.",
     remedy: "Raise critic.optim.lr, and give the critic a start with trainer.critic_warmup.",
+    example,
     judge,
 };
+
+fn example() -> Evidence {
+    Evidence::made_up(60, &[("critic/vf_explained_var", |_| -0.1)])
+}
 
 const STEPS: usize = 20;
 

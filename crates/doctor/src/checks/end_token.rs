@@ -2,7 +2,7 @@
 
 use super::share::share_of;
 use crate::check::Check;
-use crate::evidence::{EndTokens, Evidence};
+use crate::evidence::{EndTokens, Evidence, PlanFacts, RunLibrary};
 use crate::finding::Finding;
 use crate::phase::BEFORE;
 
@@ -12,10 +12,22 @@ pub(super) const END_TOKEN: Check = Check {
     reads: "tokens that end a response, the chat template's end of a turn, and settings about tokens",
     number: "share of responses that cannot end, or of answers without an end token",
     threshold: "responses that cannot end fail; answers without an end warn from 0.5",
+    source: "runs with `ignore_eos=true`: every response is cut, and no group has a signal from step 3",
     meaning: "A response that cannot end runs into the limit, and a cut answer is rarely right.",
     remedy: "Name the token that ends a turn in actor_rollout_ref.rollout.stop_token_ids, and leave ignore_eos off.",
+    example,
     judge,
 };
+
+fn example() -> Evidence {
+    Evidence::planned(
+        RunLibrary::Verl,
+        PlanFacts {
+            ends: Some(EndTokens { generates: true, ignores_eos: true, ..EndTokens::default() }),
+            ..PlanFacts::default()
+        },
+    )
+}
 
 fn judge(evidence: &Evidence) -> Finding {
     let Some(ends) = &evidence.facts.plan.ends else { return Finding::not_applicable("the end tokens are unknown") };

@@ -14,10 +14,16 @@ pub(super) const ENGINE_GAP: Check = Check {
     reads: "`training/rollout_probs_diff_mean`, also by depth, `rollout_actor_probs_pearson_corr`, `rollout_corr/*`; of TRL `sampling/*`",
     number: "the metric that is farthest from its bound, mean of the last five steps",
     threshold: "difference of probabilities above 0.05 (at any depth of the response, on the mean or at the last), correlation below 0.9, KL above 0.1, mean weight outside 0.5 to 2 warn",
+    source: "verl's page about rollout correction, tests of NeMo-RL, and MiniMax-M1 ([2506.13585](https://arxiv.org/abs/2506.13585))",
     meaning: "The engine that generates has other weights, another template, temperature or precision than the one that trains.",
     remedy: "Check that the engine gets each update, and its temperature, top_p and precision; rollout correction bounds the rest.",
+    example,
     judge,
 };
+
+fn example() -> Evidence {
+    Evidence::made_up(30, &[("rollout_corr/kl", |_| 0.4)])
+}
 
 /// Metrics with their lower and upper bounds.
 const BOUNDS: &[(&str, f64, f64)] = &[

@@ -14,8 +14,10 @@ pub(super) const ENTROPY: Check = Check {
     reads: "`actor/entropy`, `critic/score/mean`, `response/truncated_ratio`",
     number: "entropy of the last three steps as a share of that of the first five",
     threshold: "below 0.1 fails if the score is flat over ten steps and not at its best; below 0.1 or above 3 warns",
+    source: "sound runs end at 0.7 to 1.3, a collapse at 0.005; GRPO without KL may spend 73 % in 200 updates ([2505.22617](https://arxiv.org/abs/2505.22617))",
     meaning: "Near 0, all samples of a prompt are the same; far above the beginning, the responses are random.",
     remedy: "Lower {lr}, sample at temperature 1, give entropy_coeff no negative value, and clip higher (clip_ratio_high=0.28).",
+    example,
     judge,
 };
 
@@ -23,6 +25,10 @@ pub(super) const ALARM: Alarm = Alarm { check: &ENTROPY, when: "fails", rings: |
 
 /// Share of the first entropy that is a collapse. Sound runs lose up to 73 % of it (arXiv 2505.22617).
 const COLLAPSED: f64 = 0.1;
+
+fn example() -> Evidence {
+    Evidence::made_up(60, &[("actor/entropy", |s| 0.2 / (1.0 + s)), ("critic/score/mean", |s| if s < 9.0 { 0.6 } else { 0.4 })])
+}
 
 fn judge(evidence: &Evidence) -> Finding {
     let series = evidence.series("actor/entropy");

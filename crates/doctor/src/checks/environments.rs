@@ -13,10 +13,16 @@ pub(super) const ENVIRONMENTS: Check = Check {
     reads: "`agent/end/failed`, `agent/end/timeout`, `tools/failure_frequency`",
     number: "share of conversations or calls that failed, of the last five steps",
     threshold: "above 0.05 warns, from 0.5 fails; failed calls of tools warn from 0.5",
+    source: "prime-rl's page about training: a lasting share above 5 % points to a fault",
     meaning: "The program around the model fails, and the model is trained on its failures.",
     remedy: "Read trainer.log for the messages, and give tools and environments more time or memory.",
+    example,
     judge,
 };
+
+fn example() -> Evidence {
+    Evidence::made_up(30, &[("agent/end/failed", |_| 0.55), ("agent/end/timeout", |_| 0.1)])
+}
 
 fn judge(evidence: &Evidence) -> Finding {
     let share = |name: &str| mean(ending(&evidence.series(name), 5));

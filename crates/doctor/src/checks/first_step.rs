@@ -14,12 +14,18 @@ pub(super) const FIRST_STEP: Check = Check {
     reads: "`actor/reward_kl_penalty`, `actor/kl_loss` and `actor/ppo_kl` of the first step; `actor/first_ratio_*` of all steps",
     number: "KL to the reference, or to the sampling policy, before the first update",
     threshold: "KL above 1e-3 warns, above 0.02 fails, unless it is a mean over several updates; a ratio off 1 by 0.05 warns, by 0.5 fails",
+    source: "KL is 0 at step 1 in 13 of 13 sound runs of TRL with one update a step; 1e-3 leaves room for bfloat16",
     meaning: "Before the first update the policy equals its reference, so another number means other weights, mask, or temperature.",
     remedy: "Let the reference have the weights, the template and the temperature that training starts from; switch dropout off.",
+    example,
     judge,
 };
 
 const BYPASS: &str = "algorithm.rollout_correction.bypass_mode";
+
+fn example() -> Evidence {
+    Evidence::made_up(30, &[("actor/ppo_kl", |_| 0.0), ("actor/kl_loss", |s| 0.31 + s / 100.0)])
+}
 
 fn judge(evidence: &Evidence) -> Finding {
     let of_ratio = judge_ratio(evidence);

@@ -14,8 +14,10 @@ pub(super) const KL: Check = Check {
     reads: "`actor/kl_loss` or `actor/reward_kl_penalty`",
     number: "largest KL to the reference, in nats per token",
     threshold: "above 1 and five times that of ten steps before warns; above 5 in three steps fails",
+    source: "sound runs have 0.01 to 0.3; runs with a negative coefficient or a rate far too high have 3 to 9",
     meaning: "The policy is so far from where it began that its text is likely broken.",
     remedy: "Lower {lr}, raise the coefficient of the KL term ({kl_coef}) and keep it positive; go back to a checkpoint before.",
+    example,
     judge,
 };
 
@@ -46,6 +48,10 @@ fn before(series: &[(u64, f64)], step: u64) -> Option<f64> {
         Some((at, kl)) => Some(*kl).filter(|_| at + 2 * BEFORE >= step),
         None => series.first().map(|(_, kl)| *kl),
     }
+}
+
+fn example() -> Evidence {
+    Evidence::made_up(30, &[("actor/kl_loss", |s| s / 4.0)])
 }
 
 fn judge(evidence: &Evidence) -> Finding {

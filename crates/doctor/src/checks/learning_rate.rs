@@ -1,7 +1,7 @@
 //! The learning rate, compared with the known range for models of this size.
 
 use crate::check::Check;
-use crate::evidence::{Evidence, RatePlan, RunLibrary};
+use crate::evidence::{Evidence, PlanFacts, RatePlan, RunLibrary};
 use crate::finding::Finding;
 use crate::phase::BEFORE;
 
@@ -11,10 +11,25 @@ pub(super) const LEARNING_RATE: Check = Check {
     reads: "learning rate and its schedule over the run, number of parameters, adapters",
     number: "highest learning rate of the run",
     threshold: "0 fails, or a warm-up of the whole run; ten times outside of the known range warns, a hundred times above it fails",
+    source: "TODO",
     meaning: "A rate far too high destroys the model in a few steps; one far too low changes nothing.",
     remedy: "Write {lr} inside of the range.",
+    example,
     judge,
 };
+
+fn example() -> Evidence {
+    let rate = RatePlan {
+        section: "actor_rollout_ref.actor.optim".to_owned(),
+        optimizer: "AdamW".to_owned(),
+        lr: 1e-3,
+        highest: 1e-3,
+        warmup: 0,
+        has_known_range: true,
+    };
+    let plan = PlanFacts { parameters: Some(500_000_000), steps: 100, rates: vec![rate], ..PlanFacts::default() };
+    Evidence::planned(RunLibrary::Verl, plan)
+}
 
 fn judge(evidence: &Evidence) -> Finding {
     let plan = &evidence.facts.plan;

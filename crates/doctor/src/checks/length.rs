@@ -14,8 +14,10 @@ pub(super) const LENGTH: Check = Check {
     reads: "`response_length/mean`, `response/truncated_ratio`, and an accuracy",
     number: "mean length of the last three steps as a multiple of that of the first five",
     threshold: "from 2 without a better accuracy warns; fails if half of the responses are then cut, and a tenth were at first",
+    source: "runs with a reward per character double their length within 8 to 42 steps; Dr. GRPO ([2503.20783](https://arxiv.org/abs/2503.20783)) finds such growth in wrong responses",
     meaning: "The reward pays for length, or the loss does; the answers do not get better.",
     remedy: "Do not pay for length; add a penalty for overlong answers; normalise the loss by tokens.",
+    example,
     judge,
 };
 
@@ -32,6 +34,17 @@ pub(super) const ALARM: Alarm = Alarm {
 /// Returns the accuracy at the end and at the beginning.
 fn accuracy(evidence: &Evidence) -> Option<(f64, f64)> {
     evidence.accuracy().map(|(_, series)| (mean(ending(&series, 2)), mean(beginning(&series, 2))))
+}
+
+fn example() -> Evidence {
+    Evidence::made_up(
+        30,
+        &[
+            ("response_length/mean", |s| 3.0 + s),
+            ("response/truncated_ratio", |s| if s < 20.0 { 0.0 } else { 0.9 }),
+            ("reward/acc/mean", |s| 0.7 - s / 60.0),
+        ],
+    )
 }
 
 fn judge(evidence: &Evidence) -> Finding {

@@ -2,7 +2,7 @@
 
 use super::share::share_of;
 use crate::check::Check;
-use crate::evidence::{AnswerLengths, ChangedRows, Evidence};
+use crate::evidence::{AnswerLengths, ChangedRows, Evidence, PlanFacts, RunLibrary};
 use crate::finding::Finding;
 use crate::phase::BEFORE;
 
@@ -12,10 +12,22 @@ pub(super) const LENGTHS: Check = Check {
     reads: "tokens of prompts, rows and right answers, and their limits",
     number: "share of rows that are cut or left out for their length, or of right answers that do not fit",
     threshold: "rows: above 0 warns, from 0.5 fails; answers: above 0 warns, from 0.9 fails",
+    source: "counts of rows and answers; with a limit of three tokens, the sound task of the recipes has only cut responses",
     meaning: "A cut prompt asks something else, and an answer that does not fit cannot be right.",
     remedy: "Raise data.max_response_length.",
+    example,
     judge,
 };
+
+fn example() -> Evidence {
+    Evidence::planned(
+        RunLibrary::Verl,
+        PlanFacts {
+            answers: Some(AnswerLengths { too_long: 60, without_end: 64, all: 64, longest: 11, limit: 8 }),
+            ..PlanFacts::default()
+        },
+    )
+}
 
 fn judge(evidence: &Evidence) -> Finding {
     let plan = &evidence.facts.plan;

@@ -11,10 +11,19 @@ pub(super) const MISSING_TAG: Check = Check {
     reads: "the end of the chat template, stored responses, and `reward/NAME/mean` of functions with a format",
     number: "share of stored responses with the closing tag and without the opening one",
     threshold: "from 0.5 fails if a format function is 0 in all steps, else warns",
+    source: "a run of TRL on a model whose template ends with `<think>`: the format reward is 0 at every step",
     meaning: "The template writes the opening tag itself, so no response has it, and a format reward stays 0.",
     remedy: "Let the reward put the tag before the response, or use a chat template without it.",
+    example,
     judge,
 };
+
+fn example() -> Evidence {
+    let mut evidence = Evidence::made_up(30, &[("reward/think_format_reward/mean", |_| 0.0)]);
+    evidence.facts.template_tag = Some("<think>".to_owned());
+    evidence.facts.responses = vec!["3 + 4 is 7.</think>7".to_owned(); 64];
+    evidence
+}
 
 fn judge(evidence: &Evidence) -> Finding {
     let (Some(tag), responses) = (&evidence.facts.template_tag, &evidence.facts.responses) else {

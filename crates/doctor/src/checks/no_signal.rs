@@ -14,8 +14,10 @@ pub(super) const NO_SIGNAL: Check = Check {
     reads: "`reward/zero_std_ratio`; without it `critic/advantages/max` and `min`; `actor/grad_norm`, `critic/score/mean`",
     number: "mean share of groups whose responses have equal scores, of the last ten steps",
     threshold: "from 0.95 in the last three steps, or on average, fails; warns if the score has risen to its best, or in the past",
+    source: "15 runs with injected faults reach 1 at step 3; 41 sound ones stay at 0.2 to 0.8; DAPO ([2503.14476](https://arxiv.org/abs/2503.14476)) drops such groups",
     meaning: "All responses to a prompt get the same score, so no response is better than another, and every advantage is 0.",
     remedy: "Read some responses with their scores; `trainer reward check FILE` tries the reward function on responses.",
+    example,
     judge,
 };
 
@@ -27,6 +29,16 @@ pub(super) const ALARM: Alarm = Alarm {
         finding.verdict == Verdict::Fail && is_equal && shares(evidence).len() >= WINDOW
     },
 };
+
+fn example() -> Evidence {
+    Evidence::made_up(
+        30,
+        &[
+            ("reward/zero_std_ratio", |s| if s < 3.0 { 0.4 } else { 1.0 }),
+            ("critic/score/mean", |s| if s < 3.0 { 0.5 } else { 0.0 }),
+        ],
+    )
+}
 
 /// Steps in a row that decide.
 const STEPS: usize = 3;

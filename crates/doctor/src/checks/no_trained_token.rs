@@ -13,10 +13,16 @@ pub(super) const NO_TRAINED_TOKEN: Check = Check {
     reads: "`train/loss`, `grad_norm`, `train/trained_tokens`; of TRL also `epoch`, the batch and the number of rows",
     number: "share of steps without a trained token, or of rows that were left out",
     threshold: "above 0.02 warns, from 0.2 fails",
+    source: "runs of TRL 1.16 with labels of -100, and with `max_length=5`: TRL drops such rows and says nothing",
     meaning: "The rows are cut before the answer begins, or every token is masked, so nothing is trained.",
     remedy: "Raise {max_length} above the longest prompt, and check which part of a row is trained.",
+    example,
     judge,
 };
+
+fn example() -> Evidence {
+    Evidence::made_up(40, &[("train/loss", |_| 0.0), ("train/grad_norm", |_| 0.0)])
+}
 
 fn judge(evidence: &Evidence) -> Finding {
     if !evidence.series("critic/score/mean").is_empty() {

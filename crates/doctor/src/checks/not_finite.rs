@@ -14,8 +14,10 @@ pub(super) const NOT_FINITE: Check = Check {
     reads: "loss, gradient norm, KL, entropy and score of every step, and `skipped_updates`",
     number: "number of steps with a value that is not finite; without one, the largest jump of the gradient norm",
     threshold: "one step warns; three steps, the last step, or a score fails; a gradient of ten times its median of 20 steps warns",
+    source: "a rule of thumb: sound runs stay within five times the median of their last 20 steps",
     meaning: "A value that is not a number spoils the weights, or is about to.",
     remedy: "Lower {lr}; return None where a score is missing; use bfloat16 or float32. A gradient clip bounds jumps.",
+    example,
     judge,
 };
 
@@ -31,6 +33,11 @@ pub(super) const ALARM: Alarm = Alarm {
 /// Jump of the gradient norm that is an alarm. Gradients of a nearly solved task are often near 0, and one hard prompt is then
 /// ten times the usual. A score that is a thousand times too large jumps by 90 (docs/benchmarks/alarms.md).
 const ALARM_JUMP: f64 = 30.0;
+
+fn example() -> Evidence {
+    Evidence::made_up(30, &[("actor/grad_norm", |s| if s < 20.0 { 1.0 } else { f64::NAN })])
+}
+
 /// Metrics that a sound step has as numbers.
 const CORE: &[&str] = &[
     "critic/score/mean",

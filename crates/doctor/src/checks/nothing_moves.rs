@@ -13,13 +13,20 @@ pub(super) const NOTHING_MOVES: Check = Check {
     reads: "`grad_norm`, `lr`, `update_to_weight`, `actor/kl_loss`, and the rank of an adapter",
     number: "largest gradient norm, learning rate or KL of the run",
     threshold: "gradient 0 in all steps, rate or updates below 1e-9, or KL 0 after step 2 fails; an adapter's rate below 1e-6 warns",
+    source: "runs of TRL: with `lora_alpha=0` the gradient is 0; at a rate of 1e-11 the gradient is usual and the KL 0",
     meaning: "The weights, or those of the adapter, are the same as before the run.",
     remedy: "Set {lr} above 0 (adapters: 1e-4 to 1e-3), lora_alpha above 0, and modules that the model has.",
+    example,
     judge,
 };
 
 /// Size of an update as a share of the weights.
 pub(super) const UPDATE_TO_WEIGHT: &[&str] = &["actor/update_to_weight", "train/update_to_weight"];
+
+fn example() -> Evidence {
+    Evidence::made_up(30, &[("actor/grad_norm", |_| 0.0), ("actor/lr", |_| 1e-6)])
+}
+
 const GRADIENTS: &[&str] = &["actor/grad_norm", "train/grad_norm"];
 const RATES: &[&str] = &["actor/lr", "train/lr"];
 

@@ -1,7 +1,7 @@
 //! A tag that the prompt already has, and that a reward function looks for in the response.
 
 use crate::check::Check;
-use crate::evidence::{Evidence, TagInPrompts};
+use crate::evidence::{Evidence, PlanFacts, RunLibrary, TagInPrompts};
 use crate::finding::Finding;
 use crate::phase::BEFORE;
 
@@ -11,10 +11,26 @@ pub(super) const PREFILLED_TAG: Check = Check {
     reads: "ends of the rendered prompts, and the tags that reward functions expect",
     number: "share of prompts that end with the tag of a reward function",
     threshold: "from 0.5 fails if the reward has no other function with weight; otherwise above 0 warns",
+    source: "runs on a model whose template ends with `<think>`: the format reward alone has no signal from step 3",
     meaning: "The chat template writes the tag itself, so no response has it, and the format reward stays 0.",
     remedy: "Tell the reward function that the prompt has the tag, or use a chat template without it.",
+    example,
     judge,
 };
+
+fn example() -> Evidence {
+    let tag = TagInPrompts {
+        function: "think_format_reward".to_owned(),
+        tag: "<think>".to_owned(),
+        is_prefilled: false,
+        is_guess: false,
+        ending: 256,
+        all: 256,
+    };
+    let mut evidence = Evidence::planned(RunLibrary::Verl, PlanFacts { tags: vec![tag], ..PlanFacts::default() });
+    evidence.functions = vec![("think_format_reward".to_owned(), 1.0)];
+    evidence
+}
 
 fn judge(evidence: &Evidence) -> Finding {
     let tags = &evidence.facts.plan.tags;

@@ -1,7 +1,7 @@
 //! The first rows as the model reads them, with marks around the trained tokens.
 
 use crate::check::Check;
-use crate::evidence::{Evidence, ShownRow};
+use crate::evidence::{Evidence, PlanFacts, RunLibrary, ShownRow};
 use crate::finding::Finding;
 use crate::phase::BEFORE;
 
@@ -11,10 +11,18 @@ pub(super) const RENDERED_ROWS: Check = Check {
     reads: "the first rows, as the model reads them",
     number: "tokens of the first row",
     threshold: "none: the rows are shown to be read; ⟦…⟧ marks trained tokens",
+    source: "no bound",
     meaning: "The template, special tokens and trained parts are as shown.",
     remedy: "Read them.",
+    example,
     judge,
 };
+
+fn example() -> Evidence {
+    let parts = vec![("<|im_start|>user\n3+4=<|im_end|>\n".to_owned(), false), ("7<|im_end|>".to_owned(), true)];
+    let row = ShownRow { title: "train.jsonl, row 0".to_owned(), parts, tokens: 12, trained: 2 };
+    Evidence::planned(RunLibrary::Stage, PlanFacts { shown: vec![row], ..PlanFacts::default() })
+}
 
 fn judge(evidence: &Evidence) -> Finding {
     let shown = &evidence.facts.plan.shown;

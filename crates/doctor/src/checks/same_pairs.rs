@@ -13,10 +13,19 @@ pub(super) const SAME_PAIRS: Check = Check {
     reads: "`train/loss`, `grad_norm`, margins and log-probabilities of a preference run",
     number: "share of steps with the loss of equal responses; without one, the fall of the chosen log-probability in nats",
     threshold: "loss 0.6931 with a gradient below 1e-5: above 0.02 warns, from 0.2 fails; both fall by 50 nats: warns",
+    source: "ln 2 = 0.6931 is the loss of two equal answers; runs on such pairs have gradients near 1e-7",
     meaning: "Chosen and rejected are the same after rendering and cutting, or both become unlikely.",
     remedy: "Check the keys of chosen and rejected, and {max_length}; if both become unlikely, lower {lr} or add an NLL term.",
+    example,
     judge,
 };
+
+fn example() -> Evidence {
+    Evidence::made_up(
+        40,
+        &[("train/loss", |_| std::f64::consts::LN_2), ("train/grad_norm", |_| 1e-7), ("train/rewards/margins", |_| 0.0)],
+    )
+}
 
 fn judge(evidence: &Evidence) -> Finding {
     let is_pairs = ["train/rewards/margins", "train/margin"].iter().any(|name| !evidence.series(name).is_empty());

@@ -2,7 +2,7 @@
 
 use super::share::share_of;
 use crate::check::Check;
-use crate::evidence::{Evidence, SampledGroups};
+use crate::evidence::{Evidence, PlanFacts, RunLibrary, SampledGroups};
 use crate::finding::Finding;
 use crate::phase::BEFORE;
 
@@ -12,10 +12,17 @@ pub(super) const SAMPLED_SIGNAL: Check = Check {
     reads: "responses of the model to the first prompts, and their scores (`--sample`)",
     number: "share of groups whose responses have equal scores, or of responses that are cut",
     threshold: "equal scores: from 0.95 fails, warns if they are the highest possible or differ between prompts; cut: from 0.9 fails, from 0.3 warns",
+    source: "the bounds of the checks `no signal` and `responses cut`, on responses of the first policy",
     meaning: "Responses with equal scores have no advantage, and cut responses are rarely right.",
     remedy: "Read a response, and try the reward on it: `trainer reward check`.",
+    example,
     judge,
 };
+
+fn example() -> Evidence {
+    let samples = SampledGroups { groups: vec![vec![Some(0.7); 8]; 16], ..SampledGroups::default() };
+    Evidence::planned(RunLibrary::Verl, PlanFacts { samples: Some(samples), ..PlanFacts::default() })
+}
 
 fn judge(evidence: &Evidence) -> Finding {
     let Some(samples) = &evidence.facts.plan.samples else {

@@ -14,13 +14,19 @@ pub(super) const SCORE_ACCURACY: Check = Check {
     reads: "`critic/score/mean`; `reward/acc/mean`, a function with `acc` or `correct` in its name, or the validation accuracy",
     number: "change of the accuracy while the score rose",
     threshold: "below -0.05 with a rank correlation below -0.5, over at least four values and ten steps, fails",
+    source: "a run on a reward for the digits of the truth: the score rose from 0.4 to 0.9, and the accuracy fell from 0.57 to 0.03",
     meaning: "The reward pays for something other than right answers.",
     remedy: "Read the responses with the best scores, and try the reward on them: `trainer reward check FILE`.",
+    example,
     judge,
 };
 
 pub(super) const ALARM: Alarm =
     Alarm { check: &SCORE_ACCURACY, when: "fails", rings: |_, finding| finding.verdict == Verdict::Fail };
+
+fn example() -> Evidence {
+    Evidence::made_up(30, &[("critic/score/mean", |s| 0.4 + s / 60.0), ("reward/acc/mean", |s| 0.57 - s / 60.0)])
+}
 
 fn judge(evidence: &Evidence) -> Finding {
     let Some((name, accuracy)) = evidence.accuracy() else { return Finding::not_applicable("no accuracy is measured") };

@@ -13,10 +13,16 @@ pub(super) const SCORE_FALLS: Check = Check {
     reads: "`critic/score/mean` if no score is negative; of the stages `train/loss`",
     number: "score, or inverse loss, of the last five steps as a share of that of the first five",
     threshold: "below 0.5 warns, below 0.2 fails",
+    source: "runs with a rate far too high fall to 0 within two steps; PPO may dip while its critic learns",
     meaning: "The run makes the model worse.",
     remedy: "Divide {lr} by ten and start from a checkpoint before the fall.",
+    example,
     judge,
 };
+
+fn example() -> Evidence {
+    Evidence::made_up(30, &[("critic/score/mean", |s| if s < 6.0 { 0.6 } else { 0.05 })])
+}
 
 fn judge(evidence: &Evidence) -> Finding {
     let scores = evidence.series("critic/score/mean");

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::check::Check;
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, KnownPrompt};
 use crate::finding::Finding;
 use crate::phase::AFTER;
 
@@ -13,10 +13,20 @@ pub(super) const SEEN_VALIDATION: Check = Check {
     reads: "rows of training and validation, if the record has both",
     number: "share of validation rows that are training rows",
     threshold: "above 0 warns, from 0.2 fails",
+    source: "a judgement: one shared row is a mistake in the files, and a fifth of them decides the number",
     meaning: "Validation measures what the model remembers, not what it can do.",
     remedy: "Remove these rows from one of the files, and measure again.",
+    example,
     judge,
 };
+
+fn example() -> Evidence {
+    let mut evidence = Evidence::made_up(30, &[]);
+    let prompts =
+        |numbers: std::ops::Range<u64>| numbers.map(|i| KnownPrompt { text: format!("{i}*17="), is_plain_text: true }).collect();
+    (evidence.facts.prompts, evidence.facts.val_prompts) = (prompts(0..256), prompts(192..320));
+    evidence
+}
 
 fn judge(evidence: &Evidence) -> Finding {
     let validation = &evidence.facts.val_prompts;

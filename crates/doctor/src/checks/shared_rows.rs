@@ -2,7 +2,7 @@
 
 use super::share::share_of;
 use crate::check::Check;
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, PlanFacts, RunLibrary, SharedRows};
 use crate::finding::Finding;
 use crate::phase::BEFORE;
 
@@ -12,10 +12,22 @@ pub(super) const SHARED_ROWS: Check = Check {
     reads: "rendered rows of training and validation",
     number: "share of validation rows that are training rows",
     threshold: "above 0 warns, from 0.2 fails",
+    source: "a judgement: one shared row is a mistake in the files, and a fifth of them decides the number",
     meaning: "Validation measures what the model remembers, not what it can do.",
     remedy: "Remove these rows from one of the files.",
+    example,
     judge,
 };
+
+fn example() -> Evidence {
+    Evidence::planned(
+        RunLibrary::Verl,
+        PlanFacts {
+            shared_rows: Some(SharedRows { count: 64, all: 128, first: vec!["val.jsonl, row 3".to_owned()] }),
+            ..PlanFacts::default()
+        },
+    )
+}
 
 fn judge(evidence: &Evidence) -> Finding {
     let Some(shared) = evidence.facts.plan.shared_rows.as_ref().filter(|shared| shared.all > 0) else {

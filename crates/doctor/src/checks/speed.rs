@@ -13,10 +13,16 @@ pub(super) const SPEED: Check = Check {
     reads: "`timing_s/step` without validation and saving, `perf/total_num_tokens`, and the other `timing_s`",
     number: "tokens per second of the last five steps as a share of steps 3 to 10",
     threshold: "below 0.5 at a similar length, in runs of at least 20 steps, warns",
+    source: "sound runs stay within 20 % of their median; a run whose reward function keeps every response passed this bound",
     meaning: "Something grows with the number of steps, such as a list in a reward function.",
     remedy: "Look at the phase that grew, for lists that are never cleared and services that slow down.",
+    example,
     judge,
 };
+
+fn example() -> Evidence {
+    Evidence::made_up(40, &[("timing_s/step", |s| s), ("timing_s/reward", |s| s - 0.5), ("perf/total_num_tokens", |_| 1000.0)])
+}
 
 const TOKENS: &str = "perf/total_num_tokens";
 

@@ -11,10 +11,20 @@ pub(super) const TEXT_PROMPT: Check = Check {
     reads: "prompts of training, and the model's chat template",
     number: "share of prompts that are plain text",
     threshold: "above 0 warns, from 0.2 fails; a text that holds marks of a template is not counted",
+    source: "runs of TRL and burnish: with text prompts alone no group has a signal from step 3; with one in two, the metrics look sound",
     meaning: "The model continues a bare text, where it was trained on turns of a conversation.",
     remedy: "Give each prompt as messages, or put the text into one message of the user.",
+    example,
     judge,
 };
+
+fn example() -> Evidence {
+    let mut evidence = Evidence::made_up(30, &[]);
+    let prompt = |i: u64| KnownPrompt { text: format!("{i}*17="), is_plain_text: i.is_multiple_of(5) };
+    evidence.facts.has_chat_template = Some(true);
+    evidence.facts.prompts = (250..500).map(prompt).collect();
+    evidence
+}
 
 /// Beginnings of the marks that templates write around a turn.
 const MARKS: &[&str] = &["<|", "[INST]", "<start_of_turn>", "<｜", "### ", "\nUser:", "\nHuman:"];

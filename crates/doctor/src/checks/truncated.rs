@@ -14,8 +14,10 @@ pub(super) const TRUNCATED: Check = Check {
     reads: "`response/truncated_ratio`; of verl `response_length/clip_ratio`, which also counts answers of exactly the limit",
     number: "share of responses that end by the length limit, in the last three steps",
     threshold: "from 0.3 warns, from 0.9 fails; verl's ratio only warns",
+    source: "sound runs have less than 0.1; verl's ratio is 0.94 to 1 in a sound run whose answers have the limit's length",
     meaning: "A response that is cut has no end and often no answer, so it cannot be right.",
     remedy: "Raise {max_response}, or ask for shorter answers. If no response ends, check the end token and ignore_eos.",
+    example,
     judge,
 };
 
@@ -32,6 +34,12 @@ const NAMES: &[&str] = &["response/truncated_ratio", "response_length/clip_ratio
 
 /// Steps whose mean decides.
 const STEPS: usize = 3;
+
+fn example() -> Evidence {
+    let mut evidence = Evidence::made_up(30, &[("response/truncated_ratio", |_| 0.97)]);
+    evidence.settings.insert("data.max_response_length".to_owned(), 8.into());
+    evidence
+}
 
 fn judge(evidence: &Evidence) -> Finding {
     let Some((name, series)) = evidence.first_of(NAMES) else {

@@ -2,7 +2,7 @@
 
 use super::share::share_of;
 use crate::check::Check;
-use crate::evidence::Evidence;
+use crate::evidence::{ChangedRows, Evidence, PlanFacts, RunLibrary};
 use crate::finding::Finding;
 use crate::phase::BEFORE;
 
@@ -12,10 +12,23 @@ pub(super) const UNTRAINED_ROWS: Check = Check {
     reads: "rows of training and validation in tokens, after cuts at `data.max_length`",
     number: "share of rows without a trained token",
     threshold: "above 0 warns, from 0.2 fails",
+    source: "counts; a run stops if all rows or more than half of them are left out",
     meaning: "Such a row is left out: the run learns from fewer rows than the file has.",
     remedy: "Raise data.max_length above the longest prompt, or give these rows an answer.",
+    example,
     judge,
 };
+
+fn example() -> Evidence {
+    let rows = ChangedRows {
+        reason: "have no trained token within data.max_length tokens".to_owned(),
+        count: 251,
+        all: 256,
+        first: "train.jsonl, row 0".to_owned(),
+        left_out: true,
+    };
+    Evidence::planned(RunLibrary::Stage, PlanFacts { changed_rows: vec![rows], ..PlanFacts::default() })
+}
 
 fn judge(evidence: &Evidence) -> Finding {
     judge_rows(evidence, &["no trained token", "answer without tokens", "a prompt of data.max_length"])

@@ -1,6 +1,7 @@
 //! Everything known about a run: the only input of a check.
 
 mod facts;
+mod made_up;
 mod metric_names;
 mod names;
 mod of_run;
@@ -8,6 +9,8 @@ mod plan;
 mod rows;
 
 pub use facts::{Facts, KnownPrompt};
+#[cfg(test)]
+pub(crate) use made_up::Curve;
 pub(crate) use metric_names::own_name;
 pub use names::RunLibrary;
 pub use of_run::Evidence;
