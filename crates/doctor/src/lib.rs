@@ -24,8 +24,8 @@ pub use check::Check;
 pub use checks::{ALARMS, CHECKS};
 pub use diagnose::{Diagnosis, diagnose};
 pub use evidence::{
-    AnswerLengths, BeginTokens, ChangedRows, EndTokens, Evidence, Facts, KnownPrompt, MetricRow, PlanFacts, RatePlan, RunLibrary,
-    SampledGroups, SharedRows, ShownRow, TagInPrompts,
+    AnswerLengths, BeginTokens, ChangedRows, EndTokens, Evidence, Facts, KnownPrompt, LengthenedResponses, MetricRow, PlanFacts,
+    RatePlan, RunLibrary, SampledGroups, SharedRows, ShownRow, TagInPrompts,
 };
 pub use finding::{Finding, Verdict};
 pub use phase::CheckPhase;

@@ -19,4 +19,4 @@ pub use python::{
     exact_json, json as python_json, literal as python_literal, number as python_number, object as python_object,
     tagged as python_tagged, text as python_text, value as python_value,
 };
-pub use shown::{excerpt, number, printable, secret, shell, suggest, terminal, time, wrap};
+pub use shown::{excerpt, filler, number, printable, secret, shell, suggest, terminal, time, wrap};

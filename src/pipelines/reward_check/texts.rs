@@ -4,35 +4,6 @@ use serde_json::Value;
 
 use burnish_util::boxed::closing_brace;
 
-/// Words that say nothing.
-const FILLER: &[&str] = &[
-    "lorem",
-    "ipsum",
-    "dolor",
-    "sit",
-    "amet",
-    "consectetur",
-    "adipiscing",
-    "elit",
-    "sed",
-    "do",
-    "eiusmod",
-    "tempor",
-    "incididunt",
-    "ut",
-    "labore",
-    "et",
-    "dolore",
-    "magna",
-    "aliqua",
-    "enim",
-];
-
-/// Returns this number of words without meaning.
-pub(super) fn filler(words: usize) -> String {
-    FILLER.iter().copied().cycle().take(words).collect::<Vec<_>>().join(" ")
-}
-
 /// Returns the answer at the end of a written solution: behind `####`, or in the last `\boxed{}`.
 fn final_answer(text: &str) -> Option<String> {
     if let Some((_, answer)) = text.rsplit_once("####") {

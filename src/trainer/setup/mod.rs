@@ -6,6 +6,7 @@ mod dry_run;
 mod facts;
 mod facts_of_rows;
 pub mod inputs;
+mod lengthened;
 mod measured;
 mod memory_plan;
 mod run_settings;

@@ -4,6 +4,7 @@ use anyhow::{Result, bail};
 use burn::tensor::Device;
 
 use super::inputs::TrainerInputs;
+use super::lengthened::{Samples, lengthened};
 use super::start::load_model;
 use crate::job::generation::{native_engine, sampling};
 use crate::job::words::ToLayer;
@@ -69,6 +70,8 @@ pub(super) fn sampled(config: &PpoConfig, inputs: &TrainerInputs, device: &Devic
         let count = scores.iter().filter(|score| score.components.get(i).is_some_and(|one| one.reward.is_none())).count();
         (name, count)
     });
+    let all = Samples { prompts, responses: &decoded, scores: &scores, n, limit: config.data.max_response_length };
+    let lengthened = lengthened(&all, tokenizer, &inputs.rewards);
     let texts: Vec<&str> = decoded.iter().map(|response| response.text.as_str()).collect();
     Ok(SampledGroups {
         alike: texts.chunks(n).filter(|group| group.iter().all(|text| *text == group[0])).count(),
@@ -76,5 +79,6 @@ pub(super) fn sampled(config: &PpoConfig, inputs: &TrainerInputs, device: &Devic
         example: decoded.first().map(|first| (first.raw.clone(), scores[0].score.map(f64::from))),
         groups: scores.chunks(n).map(|group| group.iter().map(|score| score.score.map(f64::from)).collect()).collect(),
         cut,
+        lengthened,
     })
 }

@@ -23,6 +23,7 @@ mod no_signal;
 mod no_trained_token;
 mod not_finite;
 mod nothing_moves;
+mod paid_length;
 mod prefilled_tag;
 mod rendered_rows;
 mod same_pairs;
@@ -78,6 +79,7 @@ pub static CHECKS: &[&Check] = &[
     &untrained_rows::UNTRAINED_ROWS,
     &equal_pairs::EQUAL_PAIRS,
     &sampled_signal::SAMPLED_SIGNAL,
+    &paid_length::PAID_LENGTH,
     &start_warnings::START_WARNINGS,
     &rendered_rows::RENDERED_ROWS,
 ];

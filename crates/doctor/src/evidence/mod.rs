@@ -15,7 +15,8 @@ pub(crate) use metric_names::own_name;
 pub use names::RunLibrary;
 pub use of_run::Evidence;
 pub use plan::{
-    AnswerLengths, BeginTokens, ChangedRows, EndTokens, PlanFacts, RatePlan, SampledGroups, SharedRows, ShownRow, TagInPrompts,
+    AnswerLengths, BeginTokens, ChangedRows, EndTokens, LengthenedResponses, PlanFacts, RatePlan, SampledGroups, SharedRows,
+    ShownRow, TagInPrompts,
 };
 pub use rows::MetricRow;
 pub(crate) use rows::{beginning, ending, first_streak, largest, last_streak, mean, median};

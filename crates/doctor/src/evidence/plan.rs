@@ -161,6 +161,21 @@ pub struct SampledGroups {
     pub abstained: Vec<(String, usize)>,
     /// A response with its score, to show.
     pub example: Option<(String, Option<f64>)>,
+    /// The same responses with words without meaning, up to the limit; `None` if no response leaves room for words.
+    pub lengthened: Option<LengthenedResponses>,
+}
+
+/// Scores of responses alone, and with words without meaning up to the limit of a response.
+#[derive(Debug, Default)]
+pub struct LengthenedResponses {
+    /// Those with the highest scores that leave room: score alone, score with words.
+    pub best: Vec<(f64, f64)>,
+    /// Those with the lowest scores.
+    pub worst: Vec<(f64, f64)>,
+    /// Lowest and highest score of all sampled responses.
+    pub range: (f64, f64),
+    /// Most tokens of a response.
+    pub limit: usize,
 }
 
 /// A row as the model reads it.

@@ -1,6 +1,7 @@
 //! Text for people: output streams, hidden secrets, short numbers, quoted command lines.
 
 pub mod excerpt;
+pub mod filler;
 pub mod number;
 pub mod printable;
 pub mod secret;

@@ -4,8 +4,8 @@ use super::super::bench::OutOfTime;
 use super::super::calls::{Attempt, Outcome};
 use super::super::probe::Probe;
 use super::super::study::Study;
-use super::super::texts::filler;
 use burnish_doctor::Finding;
+use burnish_util::filler::filler;
 
 pub(super) const PROBE: Probe = Probe {
     name: "exception",

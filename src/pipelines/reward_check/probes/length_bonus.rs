@@ -5,9 +5,9 @@ use super::super::calls::Attempt;
 use super::super::calls::number;
 use super::super::probe::Probe;
 use super::super::study::Study;
-use super::super::texts::filler;
 use super::super::wins::NO_RIGHT;
 use burnish_doctor::Finding;
+use burnish_util::filler::filler;
 
 pub(super) const PROBE: Probe = Probe {
     name: "length_bonus",

@@ -2,8 +2,8 @@
 
 use super::super::probe::Probe;
 use super::super::right::others;
-use super::super::texts::filler;
 use super::super::wins::judge;
+use burnish_util::filler::filler;
 
 pub(super) const PROBE: Probe = Probe {
     name: "truth_in_rubbish_wins",

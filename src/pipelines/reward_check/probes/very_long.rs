@@ -1,8 +1,8 @@
 //! Twenty thousand characters that say nothing.
 
 use super::super::probe::Probe;
-use super::super::texts::filler;
 use super::super::wins::judge;
+use burnish_util::filler::filler;
 
 pub(super) const PROBE: Probe = Probe {
     name: "very_long_wins",
