@@ -155,8 +155,8 @@ class Browser:
         self.call("Input.insertText", text=text)
         self.settle(0.4)
 
-    def shot(self, path):
-        pathlib.Path(path).write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png", optimizeForSpeed=False)["data"]))
+    def shot(self, path, **more):
+        pathlib.Path(path).write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png", optimizeForSpeed=False, **more)["data"]))
 
     def requests(self):
         """Every requested address since the page was opened, except those inside it."""

@@ -3,6 +3,7 @@
 
     scripts/check/report_browser.py check REPORT.html [TWO_RUNS.html]    exit status 1 and what failed, if anything did
     scripts/check/report_browser.py shots REPORT.html FOLDER [TWO_RUNS.html]    light.png, dark.png, phone.png and overlay.png
+    scripts/check/report_browser.py charts REPORT.html FILE.png METRIC...    a picture of the charts of these metrics, next to each other
     scripts/check/report_browser.py time REPORT.html    size, and time from navigation until the charts in view are drawn
 
 Needs Python and a Chromium. Missing parts of a report (samples, a second run) are named, not checked.
@@ -393,6 +394,28 @@ def shots(browser, report, folder, second):
         shot("overlay.png", second, 1400, 1250, "light", act=point)
 
 
+def charts(browser, report, file, metrics):
+    """One row of charts. A narrow window keeps the letters large when the page of the documentation scales the picture."""
+    browser.viewport(330 * len(metrics), 900)
+    browser.scheme("light")
+    browser.open(address(report))
+    kept = browser.js("""(names => {
+        const plots = [...document.querySelectorAll('#curves .plot')];
+        const found = names.map(name => plots.find(p => p.querySelector('code').textContent.split(', ').includes(name)));
+        if (found.some(p => !p)) return plots.map(p => p.querySelector('code').textContent);
+        const row = document.createElement('div');
+        row.style.cssText = 'display: grid; gap: 8px; padding: 8px; background: white; grid-template-columns: repeat(' + names.length + ', minmax(0, 1fr))';
+        row.id = 'chosen'; row.className = found[0].parentElement.className; row.append(...found);
+        document.body.prepend(row); scrollTo(0, 0);
+        return true; })(%s)""" % json.dumps(metrics))
+    if kept is not True:
+        raise SystemExit(f"the report has no chart of one of {', '.join(metrics)}; its charts: {', '.join(kept)}")
+    browser.settle(1)
+    left, top, width, height = browser.js("(r => [r.left, r.top, r.width, r.height])(document.getElementById('chosen').getBoundingClientRect())")
+    browser.shot(file, clip={"x": left, "y": top, "width": width, "height": height, "scale": 1.5})
+    print(f"{file}: {file.stat().st_size // 1000} kB")
+
+
 def load_time(browser, report):
     browser.viewport(1400, 900)
     times = []
@@ -407,18 +430,21 @@ def load_time(browser, report):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--chromium", help="its program, where it is not found by itself")
-    parser.add_argument("what", choices=["check", "shots", "time"])
+    parser.add_argument("what", choices=["check", "shots", "charts", "time"])
     parser.add_argument("report", type=pathlib.Path)
-    parser.add_argument("more", type=pathlib.Path, nargs="*")
+    parser.add_argument("more", nargs="*")
     given = parser.parse_args()
-    most = {"check": 1, "shots": 2, "time": 0}[given.what]
-    if len(given.more) > most or (given.what == "shots" and not given.more):
+    least, most = {"check": (0, 1), "shots": (1, 2), "charts": (2, 4), "time": (0, 0)}[given.what]
+    if not least <= len(given.more) <= most:
         parser.error(f"{given.what}: see --help for its files")
     with Browser(given.chromium) as browser:
+        if given.what == "charts":
+            return charts(browser, given.report, pathlib.Path(given.more[0]), given.more[1:])
+        more = [pathlib.Path(path) for path in given.more]
         if given.what == "check":
-            return check(browser, given.report, given.more[0] if given.more else None)
+            return check(browser, given.report, more[0] if more else None)
         if given.what == "shots":
-            return shots(browser, given.report, given.more[0], given.more[1] if len(given.more) > 1 else None)
+            return shots(browser, given.report, more[0], more[1] if len(more) > 1 else None)
         return load_time(browser, given.report)
 
 

@@ -168,6 +168,7 @@ fn shipped_recipes_have_no_fault() {
             scope.spawn(move || {
                 let (verdicts, code) = doctor(&[recipe]);
                 assert_eq!(code, Some(0), "{recipe}: {verdicts:?}");
+                assert_ne!(verdicts.get("paid length").map(String::as_str), Some("warn"), "{recipe}");
             });
         }
     });
@@ -176,4 +177,23 @@ fn shipped_recipes_have_no_fault() {
     fs::write(&path, "def constant(completions, **columns):\n    return [0.7 for _ in completions]\n").unwrap();
     let path = format!("custom_reward_function.path={}", path.display());
     expect(&["ppo_trainer.yaml", &path, "custom_reward_function.name=constant"], &[("signal of samples", "fail")]);
+}
+
+/// A bonus per character warns, and fails if it pays more than the answer. A penalty, and a bonus that only right answers earn
+/// up to a length that they have anyway, pass.
+#[test]
+fn rewards_that_pay_for_length_are_found_before_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("length.py");
+    let code = "def right(text, truth):\n    return float(truth in text)\n\n\n\
+        def mild(solution_str, ground_truth, **_):\n    return right(solution_str, ground_truth) + 0.02 * len(solution_str)\n\n\n\
+        def strong(solution_str, ground_truth, **_):\n    return right(solution_str, ground_truth) + 0.2 * len(solution_str)\n\n\n\
+        def penalty(solution_str, ground_truth, **_):\n    return right(solution_str, ground_truth) - 0.02 * len(solution_str)\n\n\n\
+        def bounded(solution_str, ground_truth, **_):\n    return right(solution_str, ground_truth) + 0.01 * min(len(solution_str), 3)\n";
+    fs::write(&path, code).unwrap();
+    let path = format!("custom_reward_function.path={}", path.display());
+    for (name, verdict) in [("mild", "warn"), ("strong", "fail"), ("penalty", "pass"), ("bounded", "pass")] {
+        let name = format!("custom_reward_function.name={name}");
+        expect(&["ppo_trainer.yaml", "data.max_response_length=32", &path, &name], &[("paid length", verdict)]);
+    }
 }

@@ -2,18 +2,30 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
 use crate::common::trainer;
 
+mod services;
+
 const OWN: &str = "tests/data/doctor";
 
 /// The findings of an examination: (name, verdict, sentence). The exit code is 1 if and only if one fails.
 fn findings(function: &str, rows: &Path, settings: &[&str]) -> Vec<(String, String, String)> {
+    findings_of(function, trainer(&words(function, rows, settings)))
+}
+
+fn words<'a>(function: &'a str, rows: &'a Path, settings: &[&'a str]) -> Vec<&'a str> {
     let words = ["reward", "check", function, "--json", "reward.timeout=3", "--data", rows.to_str().unwrap()];
-    let output = trainer(&[&words[..], settings].concat()).output().unwrap();
+    [&words[..], settings].concat()
+}
+
+/// The same, by a command.
+fn findings_of(function: &str, mut command: Command) -> Vec<(String, String, String)> {
+    let output = command.output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let found = text.lines().map(|line| {
         let one: Value = serde_json::from_str(line).unwrap();

@@ -4,7 +4,10 @@ use serde_json::json;
 
 use super::Verdict::{Fail, NotApplicable, Pass, Warn};
 use super::evidence::Curve;
-use super::{CHECKS, Check, CheckPhase, Evidence, KnownPrompt, RunLibrary, Verdict, diagnose};
+use super::{
+    CHECKS, Check, CheckPhase, Evidence, KnownPrompt, LengthenedResponses, PlanFacts, RunLibrary, SampledGroups, Verdict,
+    diagnose,
+};
 
 fn verdict(evidence: &Evidence, name: &str) -> Verdict {
     diagnose(evidence).into_iter().find(|one| one.check.name == name).unwrap().finding.verdict
@@ -111,6 +114,26 @@ fn plain_texts_of_chat_models() {
     assert_eq!(verdict(&evidence, "text prompt of a chat model"), Fail);
     evidence.facts.prompts.remove(0);
     assert_eq!(verdict(&evidence, "text prompt of a chat model"), Pass);
+}
+
+/// Responses with words: the best and the worst ones, the range of all scores, and the verdict.
+#[test]
+fn length_is_paid_if_words_raise_the_best_score() {
+    let judged = |best: (f64, f64), worst: (f64, f64), range: (f64, f64)| {
+        let lengthened = LengthenedResponses { best: vec![best; 8], worst: vec![worst; 8], range, limit: 32 };
+        let samples = SampledGroups { lengthened: Some(lengthened), ..SampledGroups::default() };
+        let plan = PlanFacts { samples: Some(samples), ..PlanFacts::default() };
+        verdict(&Evidence::planned(RunLibrary::Verl, plan), "paid length")
+    };
+    assert_eq!(judged((1.0, 0.0), (0.0, 0.0), (0.0, 1.0)), Pass, "the words hide the answer");
+    assert_eq!(judged((1.0, 1.0), (0.0, 0.0), (0.0, 1.0)), Pass);
+    assert_eq!(judged((1.0, 0.6), (-1.0, -0.6), (-1.0, 1.0)), Pass, "a wrong answer may grow, a right one may not");
+    assert_eq!(judged((0.2, 0.9), (0.0, 0.9), (0.0, 1.0)), Pass, "nothing beats the best sample");
+    assert_eq!(judged((1.0, 1.6), (0.0, 0.6), (0.0, 1.0)), Warn);
+    assert_eq!(judged((1.0, 6.0), (0.0, 5.0), (0.0, 1.0)), Fail, "a wrong answer with words beats every right one");
+    assert_eq!(judged((0.3, 6.0), (0.3, 6.0), (0.3, 0.3)), Warn, "no sample differs from another");
+    let none = PlanFacts { samples: Some(SampledGroups::default()), ..PlanFacts::default() };
+    assert_eq!(verdict(&Evidence::planned(RunLibrary::Verl, none), "paid length"), NotApplicable);
 }
 
 /// Advice names settings of the library. No check says anything without evidence.
