@@ -11,7 +11,9 @@ pub(super) const LEARNING_RATE: Check = Check {
     reads: "learning rate and its schedule over the run, number of parameters, adapters",
     number: "highest learning rate of the run",
     threshold: "0 fails, or a warm-up of the whole run; ten times outside of the known range warns, a hundred times above it fails",
-    source: "TODO",
+    source: "170 scripts of verl (1e-6 in 149), LoRA Without Regret (adapters: ten times as much), runs of models below 10 M parameters \
+             (1e-4 to 1e-3). Up to ten times the range is silent: a rate of 4e-3 destroys the task of the recipes, which `step size` \
+             says after step 1, and adapters of small models learn at 3e-3",
     meaning: "A rate far too high destroys the model in a few steps; one far too low changes nothing.",
     remedy: "Write {lr} inside of the range.",
     example,
