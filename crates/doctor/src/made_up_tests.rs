@@ -116,6 +116,22 @@ fn plain_texts_of_chat_models() {
     assert_eq!(verdict(&evidence, "text prompt of a chat model"), Pass);
 }
 
+/// A negative coefficient may be on purpose; one that outweighs the reward is not.
+#[test]
+fn coefficients_with_the_wrong_sign() {
+    let judged = |settings: &[(&str, serde_json::Value)]| {
+        let mut evidence = Evidence::planned(RunLibrary::Verl, PlanFacts::default());
+        evidence.settings = settings.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+        verdict(&evidence, "settings against the aim")
+    };
+    let entropy = "actor_rollout_ref.actor.entropy_coeff";
+    assert_eq!([0.0, -0.01, -1.0, 0.5].map(|value| judged(&[(entropy, json!(value))])), [Pass, Warn, Fail, Warn]);
+    let kl = |on: bool, value: f64| {
+        judged(&[("actor_rollout_ref.actor.use_kl_loss", json!(on)), ("actor_rollout_ref.actor.kl_loss_coef", json!(value))])
+    };
+    assert_eq!([kl(true, 0.1), kl(true, -0.1), kl(true, -2.0), kl(false, -2.0)], [Pass, Warn, Fail, Pass]);
+}
+
 /// Responses with words: the best and the worst ones, the range of all scores, and the verdict.
 #[test]
 fn length_is_paid_if_words_raise_the_best_score() {

@@ -12,8 +12,9 @@ pub(super) const AGAINST_AIM: Check = Check {
     phases: BEFORE,
     reads: "coefficients of the loss, weights of rewards, clip ranges, limits of the gradient",
     number: "number of such settings",
-    threshold: "1 warns; a reward whose weights are all 0 fails",
-    source: "TODO",
+    threshold: "1 warns; fails if a coefficient of entropy or KL is -1 or less, or all weights of a reward are 0",
+    source: "runs with `entropy_coeff=-1` (one answer is left at step 38) and `kl_loss_coef=-1` (3 nats a token at step 1); a small negative \
+             coefficient of the entropy may be on purpose, so it only warns",
     meaning: "The loss rewards what the run should avoid, or an update is clipped to nothing.",
     remedy: "Leave the setting at its default, or give it the usual sign.",
     example,
@@ -23,7 +24,7 @@ pub(super) const AGAINST_AIM: Check = Check {
 fn example() -> Evidence {
     let mut evidence = Evidence::planned(RunLibrary::Verl, PlanFacts::default());
     evidence.settings.insert("actor_rollout_ref.actor.use_kl_loss".to_owned(), true.into());
-    evidence.settings.insert("actor_rollout_ref.actor.kl_loss_coef".to_owned(), (-0.2).into());
+    evidence.settings.insert("actor_rollout_ref.actor.kl_loss_coef".to_owned(), (-1.0).into());
     evidence
 }
 
@@ -34,16 +35,27 @@ struct Wrong {
     why: &'static str,
     /// A setting that must be true, or above 0; otherwise the value has no effect.
     only_if: Option<&'static str>,
+    /// Highest value with which no run learns.
+    fails_at: f64,
 }
 
 const fn wrong(key: &'static str, is_wrong: fn(f64) -> bool, why: &'static str) -> Wrong {
-    Wrong { key, is_wrong, why, only_if: None }
+    Wrong { key, is_wrong, why, only_if: None, fails_at: f64::NEG_INFINITY }
 }
 
 const fn wrong_if(only_if: &'static str, key: &'static str, is_wrong: fn(f64) -> bool, why: &'static str) -> Wrong {
-    Wrong { key, is_wrong, why, only_if: Some(only_if) }
+    Wrong { key, is_wrong, why, only_if: Some(only_if), fails_at: f64::NEG_INFINITY }
 }
 
+impl Wrong {
+    /// The value is so wrong from here on downwards that no run learns.
+    const fn fails_at(self, value: f64) -> Self {
+        Self { fails_at: value, ..self }
+    }
+}
+
+/// Coefficient with which the terms of entropy and KL outweigh the reward.
+const DECIDES: f64 = -1.0;
 const NEGATIVE: fn(f64) -> bool = |value| value < 0.0;
 const FROM_REFERENCE: &str = "the loss rewards distance from the reference";
 const CLIPPED: &str = "nearly every update of a token is clipped";
@@ -54,10 +66,12 @@ const ALL: &[Wrong] = &[
         "actor_rollout_ref.actor.entropy_coeff",
         NEGATIVE,
         "the loss rewards certainty, and the policy collapses to one answer",
-    ),
+    )
+    .fails_at(DECIDES),
     wrong("actor_rollout_ref.actor.entropy_coeff", |value| value > 0.1, "the entropy outweighs the reward"),
-    wrong_if("actor_rollout_ref.actor.use_kl_loss", "actor_rollout_ref.actor.kl_loss_coef", NEGATIVE, FROM_REFERENCE),
-    wrong_if("algorithm.use_kl_in_reward", "algorithm.kl_ctrl.kl_coef", NEGATIVE, FROM_REFERENCE),
+    wrong_if("actor_rollout_ref.actor.use_kl_loss", "actor_rollout_ref.actor.kl_loss_coef", NEGATIVE, FROM_REFERENCE)
+        .fails_at(DECIDES),
+    wrong_if("algorithm.use_kl_in_reward", "algorithm.kl_ctrl.kl_coef", NEGATIVE, FROM_REFERENCE).fails_at(DECIDES),
     wrong("actor_rollout_ref.actor.clip_ratio", |value| value < 1e-3, CLIPPED),
     wrong("actor_rollout_ref.actor.grad_clip", |value| value > 0.0 && value < 1e-4, NO_GRADIENT),
     wrong("critic.grad_clip", |value| value > 0.0 && value < 1e-4, NO_GRADIENT),
@@ -82,7 +96,11 @@ fn judge(evidence: &Evidence) -> Finding {
     let mut sentences: Vec<String> =
         found.iter().map(|one| format!("{} is {}: {}", one.key, number(one.key).unwrap_or_default(), one.why)).collect();
     let mut keys: Vec<&str> = found.iter().map(|one| one.key).collect();
-    let mut verdict = if found.is_empty() { Verdict::Pass } else { Verdict::Warn };
+    let mut verdict = match () {
+        () if found.is_empty() => Verdict::Pass,
+        () if found.iter().any(|one| number(one.key).is_some_and(|value| value <= one.fails_at)) => Verdict::Fail,
+        () => Verdict::Warn,
+    };
     let weights: Vec<f64> = evidence.functions.iter().map(|(_, weight)| *weight).collect();
     if !weights.is_empty() && weights.iter().all(|weight| *weight <= 0.0) {
         let nothing = weights.iter().all(|weight| *weight == 0.0);
@@ -91,7 +109,7 @@ fn judge(evidence: &Evidence) -> Finding {
             false => "no reward function has a weight above 0: the run avoids what they reward".to_owned(),
         });
         keys.push("reward_model.reward_weights");
-        verdict = if nothing { Verdict::Fail } else { Verdict::Warn };
+        verdict = verdict.max(if nothing { Verdict::Fail } else { Verdict::Warn });
     }
     let (count, sentence) = (sentences.len() as f64, sentences.join("; "));
     let advice = format!("Correct {}, or leave it out.", keys.join(", "));

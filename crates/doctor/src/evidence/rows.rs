@@ -34,7 +34,8 @@ pub(crate) fn ending(series: &[(u64, f64)], count: usize) -> &[(u64, f64)] {
 
 /// Returns the mean of the values; 0 without values.
 pub(crate) fn mean(values: &[(u64, f64)]) -> f64 {
-    values.iter().map(|(_, value)| value).sum::<f64>() / values.len().max(1) as f64
+    // The sum of no floats is -0.
+    values.iter().fold(0.0, |sum, (_, value)| sum + value) / values.len().max(1) as f64
 }
 
 /// Returns the median of the values; 0 without values.
