@@ -396,9 +396,11 @@ def shots(browser, report, folder, second):
 
 def charts(browser, report, file, metrics):
     """One row of charts. A narrow window keeps the letters large when the page of the documentation scales the picture."""
-    browser.viewport(330 * len(metrics), 900)
+    # Charts out of view are not drawn yet.
+    browser.viewport(330 * len(metrics), 20000)
     browser.scheme("light")
     browser.open(address(report))
+    browser.settle(1)
     kept = browser.js("""(names => {
         const plots = [...document.querySelectorAll('#curves .plot')];
         const found = names.map(name => plots.find(p => p.querySelector('code').textContent.split(', ').includes(name)));

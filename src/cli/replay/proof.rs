@@ -2,10 +2,11 @@
 
 use super::recorded::MetricRow;
 
-/// Metrics that a replay does not compare: a beginning of their names, and the reason.
+/// Metrics that a replay does not compare: a beginning of their names, with `*` for any part, and the reason.
 pub(super) const MEASURED: &[(&str, &str)] = &[
     ("timing_s/", "seconds of a phase"),
     ("timing_per_token_ms/", "seconds of a phase, per token"),
+    ("reward/*/latency_ms/", "milliseconds of a call of a reward function"),
     ("perf/throughput", "tokens per second"),
     ("perf/time_per_step", "seconds of the step"),
     ("perf/max_memory", "memory of the process or the GPU"),
@@ -35,7 +36,11 @@ pub(super) struct Comparison {
 
 /// Returns true if a metric is not compared.
 pub(super) fn is_measured(name: &str) -> bool {
-    MEASURED.iter().any(|(beginning, _)| name.starts_with(beginning) && (*beginning != "eps" || name == "eps"))
+    let begins = |beginning: &str| match beginning.split_once('*') {
+        Some((before, after)) => name.strip_prefix(before).is_some_and(|rest| rest.contains(after)),
+        None => name.starts_with(beginning),
+    };
+    MEASURED.iter().any(|(beginning, _)| begins(beginning) && (*beginning != "eps" || name == "eps"))
 }
 
 /// Compares two rows, byte for byte. `part`: true if the replay may lack metrics, because it did not validate.
@@ -65,6 +70,7 @@ mod tests {
             of.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
         };
         let record = row(&[("a", "1.0"), ("timing_s/step", "2.0"), ("eps", "3.0"), ("epsilon", "4.0"), ("val/x", "5.0")]);
+        assert!(is_measured("reward/mine/latency_ms/p50") && !is_measured("reward/mine/mean"));
         let same = row(&[("a", "1.0"), ("timing_s/step", "9.0"), ("epsilon", "4.0")]);
         let found = compare(&record, &same, true);
         assert_eq!((found.compared, found.measured, found.different.len()), (2, 2, 0));
