@@ -13,7 +13,7 @@ pub(super) struct RunCase {
     pub(super) path: PathBuf,
     /// No check may fail.
     pub(super) is_sound: bool,
-    /// One of these checks gives the verdict; if there is none, any check.
+    /// One of these checks gives the verdict; an empty list allows any check.
     pub(super) checks: Vec<&'static str>,
     /// Verdicts that are right for a faulty run.
     pub(super) verdicts: Vec<Verdict>,
