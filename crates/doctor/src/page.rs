@@ -1,6 +1,7 @@
 //! The page of a check, which `trainer doctor --explain` prints and the documentation shows.
 
 use super::check::Check;
+use super::checks::ALARMS;
 use super::diagnose::finding;
 use super::phase::CheckPhase;
 
@@ -24,6 +25,7 @@ impl Check {
         let evidence = (self.example)();
         let example = finding(self, &evidence);
         let remedy = example.remedy.as_deref().unwrap_or(self.remedy);
+        let alarm = ALARMS.iter().find(|alarm| alarm.check.name == self.name);
         let list = [
             ("When", self.when()),
             ("Reads", self.reads),
@@ -32,7 +34,12 @@ impl Check {
             ("Source of the threshold", self.source),
             ("Remedy", self.remedy),
         ];
-        let list: String = list.iter().map(|(title, text)| format!("- {title}: {}\n", text.replace(['{', '}'], "`"))).collect();
+        let alarm = alarm.map(|alarm| ("Alarm while a run trains", alarm.when));
+        let list: String = list
+            .into_iter()
+            .chain(alarm)
+            .map(|(title, text)| format!("- {title}: {}\n", text.replace(['{', '}'], "`")))
+            .collect();
         format!(
             "# {}\n\n{}\n\n```text\n{:4}  {}: {}\n      → {remedy}\n```\n\n{list}",
             self.name,

@@ -14,13 +14,19 @@ pub(super) const CONSTANT_REWARD: Check = Check {
     reads: "`critic/score/max`, `min` and `mean`",
     number: "steps in a row, at the end, in which all responses to all prompts got one and the same score",
     threshold: "from 3 fails; warns if the score has risen to its best",
+    source: "runs with a reward that gives one number reach 3 at step 3; a sound task with more than 8 responses a step does not",
     meaning: "The reward says nothing about the responses: it does not find the answer, or gives a default.",
     remedy: "Read some responses with their scores; `trainer reward check FILE` tries the reward function on responses.",
+    example,
     judge,
 };
 
 pub(super) const ALARM: Alarm =
     Alarm { check: &CONSTANT_REWARD, when: "fails, over 5 steps in a row", rings: |_, finding| rings(finding) };
+
+fn example() -> Evidence {
+    Evidence::made_up(30, &[("critic/score/max", |_| 0.7), ("critic/score/min", |_| 0.7), ("critic/score/mean", |_| 0.7)])
+}
 
 const STEPS: usize = 3;
 /// Steps in a row before the alarm, more than for the check: a hard task begins with steps in which no response is right.
