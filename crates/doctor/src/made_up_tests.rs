@@ -87,8 +87,10 @@ fn thresholds_and_traps() {
 #[test]
 fn a_gap_has_its_advice_by_depth() {
     let advice = |early: fn(f64) -> f64, late: fn(f64) -> f64| {
-        let evidence =
-            run(9, &[("training/rollout_probs_diff_mean/0-15", early), ("training/rollout_probs_diff_mean/256-1023", late)]);
+        let evidence = Evidence::made_up(
+            9,
+            &[("training/rollout_probs_diff_mean/0-15", early), ("training/rollout_probs_diff_mean/256-1023", late)],
+        );
         let found = diagnose(&evidence).into_iter().find(|one| one.check.name == "generation against training").unwrap();
         (found.finding.sentence, found.finding.remedy.unwrap())
     };
@@ -97,7 +99,7 @@ fn a_gap_has_its_advice_by_depth() {
     assert!(advice(|_| 0.1, |_| 0.001).1.contains("template"));
     assert!(advice(|_| 0.1, |_| 0.09).1.contains("temperature"));
     // A filter makes such a gap in a sound run.
-    let mut evidence = run(9, &[("training/rollout_probs_diff_mean/0-15", |_| 0.2)]);
+    let mut evidence = Evidence::made_up(9, &[("training/rollout_probs_diff_mean/0-15", |_| 0.2)]);
     assert_eq!(verdict(&evidence, "generation against training"), Warn);
     evidence.settings.insert("actor_rollout_ref.rollout.top_p".to_owned(), json!(0.9));
     assert_eq!(verdict(&evidence, "generation against training"), NotApplicable);
