@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How close the forecast of `--dry-run` is: its step, validation and memory against those of a run with the same settings.
+"""How close the forecast of `--dry-run` is: its step and memory against those of a run with the same settings.
 
     python scripts/bench/bench_dry_run.py --trainer target/release/trainer --threads 2 --out FOLDER
 
@@ -15,9 +15,12 @@ import time
 from benchlib import ours, report
 from benchlib.process import Run
 
-# Name, command, recipe, and settings besides.
+# Name, command, recipe, and further settings.
 RECIPES = [
     ("RLOO", "", "arithmetic/first.yaml", []),
+    ("RLOO, longer responses", "", "arithmetic/first.yaml",
+     ["data.max_response_length=192", "actor_rollout_ref.rollout.ignore_eos=true", "data.train_batch_size=16",
+      "actor_rollout_ref.actor.ppo_mini_batch_size=16"]),
     ("PPO with a critic", "", "recipes/arithmetic/ppo.yaml", []),
     ("conversations with tools", "", "recipes/calculator/grpo.yaml", []),
     ("SFT", "sft", "arithmetic/first_sft.yaml", []),
@@ -62,6 +65,8 @@ def measure(a, folder, name, command, recipe, settings):
 def page(result):
     rows = []
     for row in result["rows"]:
+        if not row["expected"]:
+            raise SystemExit(f"{row['name']} was not measured:\n{row['answer']}")
         expected, most = row["expected"][0], row["expected"][-1]
         error = 100 * (expected / row["step"] - 1)
         peak = row["expected_peak"][0] if row["expected_peak"] else None

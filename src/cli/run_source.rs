@@ -253,6 +253,9 @@ fn start(dry_run: DryRunArg, described: Described, output: Output) -> Result<(),
         Kind::Dpo => stage::run::<Dpo>(&StageArgs { dry_run, config, ..StageArgs::default() }, output),
         Kind::Distill => stage::run::<Distill>(&StageArgs { dry_run, config, ..StageArgs::default() }, output),
         Kind::Generation => generate::run(&GenerateArgs { dry_run: dry_run.is_set(), config }, output.progress),
+        Kind::Evaluation if dry_run.is_set() => {
+            Err(CliError::Setup("an evaluation has no --dry-run: it reads responses and scores them".to_owned()))
+        }
         Kind::Evaluation => eval::run(&eval::EvalArgs { config }),
     }
 }

@@ -45,7 +45,7 @@ impl Learner {
     /// The size of an update that follows from them is exact for smaller parameters, and an estimate for larger ones.
     pub fn sample(&self) -> Option<WeightSnapshot> {
         let sampled = |(name, weight): (String, Tensor<1>)| {
-            let stride = weight.dims()[0].div_ceil(MOST).max(1);
+            let stride = stride(weight.dims()[0]);
             Some((name, SpreadElements { values: spread(&weight, stride)?, stride }))
         };
         weights_of_parameters(&self.model.net).into_iter().map(sampled).collect::<Option<_>>().map(WeightSnapshot)
@@ -77,6 +77,12 @@ impl WeightSnapshot {
     }
 }
 
+/// Returns the distance between elements of a sample. It is odd: it shares no factor with a width that is a power of two, so that all
+/// columns have their turn.
+fn stride(elements: usize) -> usize {
+    elements.div_ceil(MOST) | 1
+}
+
 /// Returns every `stride`-th element of a parameter on the CPU, and nothing on a GPU.
 fn spread(weight: &Tensor<1>, stride: usize) -> Option<Vec<f32>> {
     Some(f32s(&flex_f32(weight)?).iter().copied().step_by(stride).collect())
@@ -101,7 +107,23 @@ fn place(parameter: &str) -> (usize, usize, String) {
 
 #[cfg(test)]
 mod tests {
-    use super::{LayerChange, place, relative_changes};
+    use std::collections::BTreeSet;
+
+    use super::{LayerChange, MOST, place, relative_changes, stride};
+
+    #[test]
+    fn a_sample_has_all_columns() {
+        for width in [64, 896, 2048, 4096] {
+            let elements = width * width;
+            let taken: Vec<usize> = (0..elements).step_by(stride(elements)).collect();
+            let columns: BTreeSet<usize> = taken.iter().map(|element| element % width).collect();
+            assert!(
+                taken.len() <= MOST && columns.len() >= width.min(taken.len()) * 9 / 10,
+                "{width}: {} columns",
+                columns.len()
+            );
+        }
+    }
 
     #[test]
     fn changes_are_relative_to_the_weights() {

@@ -27,12 +27,15 @@ pub(crate) struct TimedStep {
 /// Phases whose time grows with the generated tokens. The others pass over all tokens.
 const SAMPLING: [&str; 3] = ["gen", "gen_max", "reward"];
 
+/// Share of a product below which a determinant is noise: the ratio of passes to tokens is nearly the same in both steps.
+const ALIKE: f64 = 0.2;
+
 /// The last two measured steps, the larger one last.
 pub(crate) struct StepForecast<'a> {
     pub smaller: Option<&'a TimedStep>,
     pub larger: &'a TimedStep,
-    /// Passes of a phase in a step of so many rows.
-    pub passes: &'a dyn Fn(&str, usize) -> f64,
+    /// Passes of a phase in a step of so many rows and a longest response of so many tokens.
+    pub passes: &'a dyn Fn(&str, usize, f64) -> f64,
 }
 
 impl StepWork {
@@ -41,7 +44,19 @@ impl StepWork {
     }
 }
 
+/// Returns the expected length of the longest of `responses`, each with this mean length and cut at `limit`: mean · (1 + 1/2 + … +
+/// 1/n), the largest of n exponential variables.
+pub(super) fn longest(mean: f64, responses: usize, limit: usize) -> f64 {
+    let sum: f64 = (1..=responses.min(1 << 20)).map(|n| 1.0 / n as f64).sum();
+    (mean * sum).min(limit as f64)
+}
+
 impl TimedStep {
+    /// Returns the expected length of its longest response.
+    fn longest(&self) -> f64 {
+        longest(self.work.sampled / self.responses.0.max(1) as f64, self.responses.0, self.limit)
+    }
+
     fn seconds(&self, phase: &str) -> Option<f64> {
         self.phases.iter().find(|(name, _)| name == phase).map(|(_, seconds)| *seconds)
     }
@@ -61,18 +76,18 @@ impl TimedStep {
 }
 
 impl StepForecast<'_> {
-    /// Returns the seconds of each phase in a step of `rows` rows with this work.
-    pub(crate) fn phases(&self, rows: usize, work: &StepWork) -> Vec<(String, f64)> {
-        let seconds = |phase: &str, measured: f64| self.seconds(phase, measured, rows, work);
+    /// Returns the seconds of each phase in a step of `rows` rows with this work, and a longest response of `longest` tokens.
+    pub(crate) fn phases(&self, rows: usize, longest: f64, work: &StepWork) -> Vec<(String, f64)> {
+        let seconds = |phase: &str, measured: f64| self.seconds(phase, measured, (self.passes)(phase, rows, longest), work);
         self.larger.phases.iter().map(|(phase, measured)| (phase.clone(), seconds(phase, *measured))).collect()
     }
 
     /// Fits seconds = a · passes + b · tokens through both steps. Where this would give a negative part, all of the time is of
-    /// the other part.
-    fn seconds(&self, phase: &str, measured: f64, rows: usize, work: &StepWork) -> f64 {
-        let passes = |rows: usize| (self.passes)(phase, rows);
-        let (p, w) = (passes(rows), work.of(phase));
-        let (p2, w2, t2) = (passes(self.larger.rows), self.larger.work.of(phase), measured);
+    /// the other part. Where passes grew like tokens, time is of tokens.
+    fn seconds(&self, phase: &str, measured: f64, p: f64, work: &StepWork) -> f64 {
+        let passes = |step: &TimedStep| (self.passes)(phase, step.rows, step.longest());
+        let w = work.of(phase);
+        let (p2, w2, t2) = (passes(self.larger), self.larger.work.of(phase), measured);
         if (p, w) == (p2, w2) {
             return t2;
         }
@@ -80,11 +95,14 @@ impl StepForecast<'_> {
         let Some((smaller, t1)) = self.smaller.and_then(|smaller| Some((smaller, smaller.seconds(phase)?))) else {
             return by_tokens;
         };
-        let (p1, w1) = (passes(smaller.rows), smaller.work.of(phase));
+        let (p1, w1) = (passes(smaller), smaller.work.of(phase));
         let determinant = p1 * w2 - p2 * w1;
+        if determinant.abs() < ALIKE * (p1 * w2).max(p2 * w1) {
+            return by_tokens;
+        }
         let (a, b) = ((t1 * w2 - t2 * w1) / determinant, (p1 * t2 - p2 * t1) / determinant);
         match (a, b) {
-            (a, b) if !a.is_finite() || !b.is_finite() || a < 0.0 => by_tokens,
+            (a, _) if a < 0.0 => by_tokens,
             (_, b) if b < 0.0 => t2 * p / p2,
             (a, b) => a * p + b * w,
         }
@@ -103,11 +121,11 @@ mod tests {
     #[test]
     fn seconds_grow_with_updates_and_tokens() {
         // An update takes 0.5 s and a token 1 ms; an update reads 8 rows.
-        let passes = |_: &str, rows: usize| rows.div_ceil(8) as f64;
+        let passes = |_: &str, rows: usize, _: f64| rows.div_ceil(8) as f64;
         let (one, two) = (step(4, 9, 0.6, 100.0, (4, 4)), step(8, 9, 0.7, 200.0, (8, 8)));
         let of = |smaller, larger, tokens: f64, rows: usize| {
             let work = StepWork { sampled: tokens, ..StepWork::default() };
-            StepForecast { smaller, larger, passes: &passes }.phases(rows, &work)[0].1
+            StepForecast { smaller, larger, passes: &passes }.phases(rows, 9.0, &work)[0].1
         };
         assert!((of(Some(&one), &two, 800.0, 32) - 2.8).abs() < 1e-9);
         assert_eq!(of(None, &two, 800.0, 32), 2.8, "without a second step, time is of tokens");
@@ -116,6 +134,29 @@ mod tests {
         assert_eq!(of(Some(&one), &faster, 800.0, 32), 2.0, "tokens without a cost: updates alone");
         let steeper = step(8, 9, 1.8, 200.0, (8, 8));
         assert!((of(Some(&one), &steeper, 800.0, 32) - 7.2).abs() < 1e-9, "updates without a cost: tokens alone");
+        let (eight, sixteen) = (step(8, 9, 0.7, 200.0, (8, 8)), step(16, 9, 1.3, 400.0, (16, 16)));
+        let both_grew = of(Some(&eight), &sixteen, 800.0, 16);
+        assert!((both_grew - 2.6).abs() < 1e-9, "updates and tokens grew alike: {both_grew}");
+    }
+
+    /// A decode step takes 20 ms and 0.02 ms more for each sequence, whatever the number of responses.
+    #[test]
+    fn generation_takes_its_decode_steps() {
+        let seconds = |steps: f64, sequences: f64| steps * (0.02 + 2e-5 * sequences);
+        let timed = |rows: usize, limit: usize| {
+            let sampled = (rows * 8 * limit) as f64;
+            let work = StepWork { given: 0.0, sampled, generated: sampled };
+            let phases = vec![("gen".to_owned(), seconds(limit as f64, rows as f64 * 8.0))];
+            TimedStep { rows, limit, phases, work, responses: (rows * 8, 0) }
+        };
+        let passes = |_: &str, _: usize, longest: f64| longest;
+        let work = StepWork { sampled: 524_288.0, generated: 524_288.0, ..StepWork::default() };
+        for (smaller, larger) in [(timed(8, 16), timed(64, 16)), (timed(64, 16), timed(64, 128))] {
+            let forecast = StepForecast { smaller: Some(&smaller), larger: &larger, passes: &passes };
+            let found = forecast.phases(64, 1024.0, &work)[0].1;
+            let right = seconds(1024.0, 512.0);
+            assert!((found / right - 1.0).abs() < 0.01, "{found} in place of {right}");
+        }
     }
 
     #[test]

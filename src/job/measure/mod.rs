@@ -17,9 +17,10 @@ use anyhow::Result;
 
 use super::hub_names::Weights;
 use burnish_config::schema::Schema;
+use burnish_distributed::Ranks;
 
-/// Finds the weights for a measurement; without one, or without weights on this machine, reports the missing weights. Returns the
-/// reason if the steps cannot be measured.
+/// Finds the weights for a measurement. Without one, or without weights on this machine, leaves them out. Returns the reason if the
+/// steps cannot be measured on this machine.
 ///
 /// # Errors
 /// If weights are damaged.
@@ -29,18 +30,30 @@ pub(crate) fn prepare<C: Schema>(weights: Weights, config: &mut C, measures: boo
         return Ok(None);
     }
     weights.leave();
-    Ok(Some("weights are missing on this machine; `trainer fetch` gets them".to_owned()))
+    let missing = "weights are missing on this machine (`trainer fetch` gets those of the Hub), or a run merges an adapter first";
+    Ok(measures.then(|| missing.to_owned()))
 }
 
-/// Returns the lines about measured times.
-pub(crate) fn described(times: Result<Times>, length: RunLength, price: Option<f64>) -> String {
-    match times {
-        Ok(times) => times.describe(length, price),
-        Err(error) => not_measured(&format!("{error:#}")),
-    }
-}
-
-/// Returns the line about times that were not measured.
-pub(crate) fn not_measured(why: &str) -> String {
-    format!("time        not measured: {why}\n")
+/// Returns the lines about times. `lack`: the reason why this machine cannot measure them. `price`: of an hour. Collective.
+///
+/// # Errors
+/// If the models cannot be loaded.
+pub(crate) fn lines(
+    ranks: &Ranks,
+    lack: Option<String>,
+    length: RunLength,
+    price: Option<f64>,
+    measured: impl FnOnce() -> Result<Result<Times>>,
+) -> Result<String> {
+    let lack = lack.or_else(|| (length.steps == 0).then(|| "the run makes no further step".to_owned()));
+    // A machine without the weights or the memory keeps all others from steps in common.
+    let why = match ranks.gather(lack).into_iter().flatten().next() {
+        Some(lack) => lack,
+        None => match measured()? {
+            Ok(times) => return Ok(times.describe(length, price)),
+            Err(error) => format!("{error:#}"),
+        },
+    };
+    let cost = price.map_or("", |_| ", so the cost is unknown");
+    Ok(format!("time        not measured: {why}{cost}\n"))
 }

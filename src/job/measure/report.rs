@@ -37,6 +37,8 @@ pub(crate) struct Times {
 pub(crate) struct RunLength {
     pub steps: u64,
     pub validations: u64,
+    /// True if the run goes on from a checkpoint. Its weights are not measured.
+    pub is_resumed: bool,
 }
 
 impl RunLength {
@@ -47,7 +49,7 @@ impl RunLength {
         let before = settings.val_only || settings.val_before_train && done == 0;
         let after = (done + 1..=done + steps).filter(|step| settings.validates_at(*step)).count() as u64;
         let validations = if validates { after + u64::from(before) } else { 0 };
-        Self { steps, validations }
+        Self { steps, validations, is_resumed: resumed.is_some() }
     }
 }
 
@@ -98,7 +100,9 @@ impl Times {
         if let Some(peak) = self.peak_gib {
             writeln!(text, "peak        {peak:.3} GiB so far, in these steps").expect("a text has no errors");
         }
-        let left_out: Vec<&str> = ["start", "checkpoints"].into_iter().chain(self.plan.left_out.iter().copied()).collect();
+        let resumed = length.is_resumed.then_some("responses of the resumed weights, in place of the initial ones");
+        let left_out = ["start", "checkpoints"].into_iter().chain(self.plan.left_out.iter().copied()).chain(resumed);
+        let left_out: Vec<&str> = left_out.collect();
         writeln!(text, "not in it   {}", left_out.join(", ")).expect("a text has no errors");
         text
     }
@@ -172,7 +176,7 @@ mod tests {
             most: Some(times(100.0, 11.0)),
             peak_gib: Some(1.5),
         };
-        let text = all.describe(RunLength { steps: 1200, validations: 2 }, Some(2.0));
+        let text = all.describe(RunLength { steps: 1200, validations: 2, is_resumed: false }, Some(2.0));
         for line in [
             "time        measured with 4 of the 8 prompts of a step, up to 25 of 100 tokens of a response; left:",
             "  tokens of a response          20.0         100\n",
@@ -186,7 +190,7 @@ mod tests {
             assert!(text.contains(line), "{line}\n{text}");
         }
         all.expected = None;
-        let text = all.describe(RunLength { steps: 1, validations: 0 }, None);
+        let text = all.describe(RunLength { steps: 1, validations: 0, is_resumed: false }, None);
         assert!(text.contains("no response ended") && !text.contains("validation") && !text.contains("cost"), "{text}");
     }
 }

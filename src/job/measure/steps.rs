@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use burn::tensor::Device;
 
-use super::forecast::{StepForecast, StepWork, TimedStep};
+use super::forecast::{StepForecast, StepWork, TimedStep, longest};
 use super::measurable::{Measurable, StepPlan, StepSize};
 use super::report::{StepTimes, Times};
 use crate::job::context::Context;
@@ -131,7 +131,7 @@ fn forecast<P: Measurable>(
     gpu: Option<&DeviceMemory>,
 ) -> Times {
     let (larger, earlier) = steps.split_last().expect("the smallest step was made");
-    let passes = |phase: &str, rows: usize| pipeline.passes(phase, rows);
+    let passes = |phase: &str, rows: usize, longest: f64| pipeline.passes(phase, rows, longest);
     let forecast = StepForecast { smaller: earlier.last(), larger, passes: &passes };
     let StepSize { rows, tokens: limit } = plan.size;
     let of = |length: f64| {
@@ -141,7 +141,8 @@ fn forecast<P: Measurable>(
         // A validation of a run without sampling has the length of its rows.
         let mean = larger.work.sampled / larger.responses.0.max(1) as f64;
         let longer = if mean > 0.0 { length / mean } else { 1.0 };
-        StepTimes { length, phases: forecast.phases(rows, &work), validation: validation * longer }
+        let longest = longest(length, plan.drawn_rows * plan.samples, limit);
+        StepTimes { length, phases: forecast.phases(rows, longest, &work), validation: validation * longer }
     };
     let is_sampled = plan.samples > 0;
     let expected = match is_sampled {

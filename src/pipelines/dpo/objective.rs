@@ -95,8 +95,15 @@ impl Objective for Dpo {
 
     fn for_measuring(config: &mut DpoConfig) -> (bool, Vec<&'static str>) {
         config.trainer.default_local_dir = Location::resolved("", vec![PathBuf::new()], false);
-        config.reference.log_prob_path = None;
-        (true, if config.reference.precompute_log_prob { vec!["the reference's pass before the first step"] } else { vec![] })
+        let is_stored = config.reference.log_prob_path.take().is_some();
+        (
+            true,
+            if config.reference.precompute_log_prob && !is_stored {
+                vec!["the reference's pass before the first step"]
+            } else {
+                vec![]
+            },
+        )
     }
 
     /// A reference with stored log-probabilities is dropped before the first step, and takes less memory than training does.

@@ -12,7 +12,7 @@ use crate::job::disk::DiskPlan;
 use crate::job::dry_run::{check_weights, describe, names, report, steps, validation};
 use crate::job::inputs::RunInputs;
 use crate::job::lora_settings;
-use crate::job::measure::{RunLength, described, not_measured, prepare};
+use crate::job::measure::{RunLength, lines as lines_of_times, prepare};
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::optimizer;
 use crate::job::rank_device::rank_device;
@@ -77,10 +77,9 @@ pub fn dry_run<O: Objective>(mut loaded: Loaded<O::Config>, ranks: &Ranks, measu
     let lack = lack.or_else(|| memory.lack());
     let length = RunLength::new(&settings, resumed, !inputs.val.is_empty());
     let price = trainer.price_per_hour;
-    let times = match lack {
-        _ if !measures => String::new(),
-        Some(lack) => not_measured(&lack),
-        None => described(measured::<O>(config, inputs, settings, &device, ranks)?, length, price),
+    let times = match measures {
+        true => lines_of_times(ranks, lack, length, price, || measured::<O>(config, inputs, settings, &device, ranks))?,
+        false => String::new(),
     };
     Ok(report(&lines, &memory, &times))
 }

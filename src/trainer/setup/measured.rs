@@ -49,6 +49,7 @@ fn plan(config: &PpoConfig, inputs: &TrainerInputs) -> StepPlan {
     let tokens: usize = inputs.train.iter().map(|prompt| prompt.ids.len()).sum();
     let left_out = [
         (true, "reward functions (`trainer reward check` has their seconds)"),
+        (inputs.post_processing.is_some(), "the function of algorithm.post_processing"),
         (inputs.agents.is_some(), "tools, and the further turns of conversations on the left"),
         (config.algorithm.filter_groups.enable, "further batches of dynamic sampling"),
     ];
@@ -86,12 +87,15 @@ impl Measurable for Trainer {
         self.sampling.val.len()
     }
 
-    fn passes(&self, phase: &str, rows: usize) -> f64 {
+    fn passes(&self, phase: &str, rows: usize, longest: f64) -> f64 {
         let trajectories = rows * self.learning.plan.samples_per_prompt;
+        let together = self.config.actor_rollout_ref.rollout.max_num_seqs;
         let updates = |plan: &UpdatePlan| (trajectories.div_ceil(plan.mini_batch_trajectories) * plan.epochs) as f64;
         match phase {
             "update_actor" => updates(&self.learning.plan.actor),
             "update_critic" => self.learning.plan.critic.as_ref().map_or(1.0, updates),
+            "gen" => longest * trajectories.div_ceil(together) as f64,
+            "gen_max" => longest * rows.div_ceil(together) as f64,
             _ => 1.0,
         }
     }

@@ -19,7 +19,7 @@ use burnish_util::interrupt::Interrupt;
 
 /// The time limit of messages without a reply.
 const SIDE_TIMEOUT: Duration = Duration::from_secs(5);
-/// The most readers of one server. A reader whose stream was left stays until the server sends or ends something.
+/// The most readers of one server. A reader whose stream was left stays until the server sends an event or closes the stream.
 const MAX_READERS: usize = 4;
 /// The interval between interrupt checks during the start.
 const POLL: Duration = Duration::from_millis(50);
