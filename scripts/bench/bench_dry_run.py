@@ -19,7 +19,7 @@ from benchlib.process import Run
 RECIPES = [
     ("RLOO", "", "arithmetic/first.yaml", []),
     ("RLOO, longer responses", "", "arithmetic/first.yaml",
-     ["data.max_response_length=192", "actor_rollout_ref.rollout.ignore_eos=true", "data.train_batch_size=16",
+     ["data.max_response_length=44", "actor_rollout_ref.rollout.ignore_eos=true", "data.train_batch_size=16",
       "actor_rollout_ref.actor.ppo_mini_batch_size=16"]),
     ("PPO with a critic", "", "recipes/arithmetic/ppo.yaml", []),
     ("conversations with tools", "", "recipes/calculator/grpo.yaml", []),
