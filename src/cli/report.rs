@@ -57,7 +57,7 @@ pub(super) fn run(args: &ReportArgs) -> Result<(), CliError> {
     args.files.refuse()?;
     let dirs = runs(&args.runs).map_err(CliError::setup)?;
     if let Some(output) = &args.output {
-        refuse_record(output, &dirs).map_err(CliError::setup)?;
+        refuse_record("--output", output, &dirs).map_err(CliError::setup)?;
     }
     if args.markdown {
         return summaries(&dirs);
@@ -78,11 +78,11 @@ fn runs(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
 }
 
 /// Refuses a file of the runs' records; an earlier page may be replaced.
-fn refuse_record(output: &Path, dirs: &[PathBuf]) -> Result<()> {
+pub(super) fn refuse_record(flag: &str, output: &Path, dirs: &[PathBuf]) -> Result<()> {
     let files = dirs.iter().filter_map(|dir| dir.read_dir().ok()).flatten().filter_map(|entry| Some(entry.ok()?.path()));
     let is_page = |path: &Path| path.extension().is_some_and(|extension| extension == "html");
     let record: Vec<PathBuf> = files.filter(|path| !is_page(path)).collect();
-    refuse_input(("--output", output), record.iter().map(|file| ("the run's", file.as_path())))
+    refuse_input((flag, output), record.iter().map(|file| ("the run's", file.as_path())))
 }
 
 /// Prints the summary of each run.

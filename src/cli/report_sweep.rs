@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::error::CliError;
 use super::print::print;
+use super::report::refuse_record;
 use super::report_page::write_page;
 use burnish_data::{check_writes_rows, write_rows};
 use burnish_report::sweep::{Sweep, page};
@@ -37,12 +38,16 @@ pub(super) fn run(folder: &Path, files: &SweepFilesArgs, output: Option<PathBuf>
     for (flag, file) in [("--table", &files.table), ("--rows", &files.rows)] {
         file.iter().try_for_each(|file| check_writes_rows(file).context(flag)).map_err(CliError::setup)?;
     }
-    for (flag, file) in [("--table", &files.table), ("--rows", &files.rows), ("--output", &output)] {
-        let record = folder.join(SWEEP);
-        let refused = file.iter().try_for_each(|file| refuse_input((flag, file), [("the sweep's", record.as_path())]));
-        refused.map_err(CliError::setup)?;
-    }
     let sweep = Sweep::read(folder).map_err(CliError::setup)?;
+    let outputs = [("--table", &files.table), ("--rows", &files.rows), ("--output", &output)];
+    let given: Vec<(&str, &PathBuf)> = outputs.into_iter().filter_map(|(flag, file)| Some((flag, file.as_ref()?))).collect();
+    for (i, (flag, file)) in given.iter().enumerate() {
+        if let Some((other, _)) = given[..i].iter().find(|(_, other)| other == file) {
+            return Err(CliError::Setup(format!("{flag} and {other} name one file: {}", file.display())));
+        }
+        refuse_record(flag, file, &sweep.job_folders()).map_err(CliError::setup)?;
+        refuse_input((flag, file), [("the sweep's", folder.join(SWEEP).as_path())]).map_err(CliError::setup)?;
+    }
     print(&sweep.text())?;
     let tables = [(&files.table, Sweep::table as fn(&Sweep) -> _), (&files.rows, Sweep::rows)];
     for (file, rows) in tables.iter().filter_map(|(file, rows)| Some((file.as_ref()?, rows))) {

@@ -195,3 +195,10 @@ fn examples_have_the_fault() {
     let is_plain = |id: &String| id.chars().all(|c| c.is_ascii_lowercase() || c == '-');
     assert!(ids.len() == CHECKS.len() && ids.iter().all(is_plain), "{ids:?}");
 }
+
+#[test]
+fn rows_may_be_far_apart() {
+    let mut evidence = Evidence::made_up(10, &[("actor/kl_loss", |s| if s < 6.0 { 0.05 } else { 3.0 })]);
+    evidence.rows.iter_mut().for_each(|row| row.step *= 25);
+    assert_eq!(verdict(&evidence, "KL"), Warn);
+}

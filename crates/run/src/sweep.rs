@@ -1,8 +1,8 @@
 //! sweep.json: the jobs of a sweep and their states, in the folder that holds the folders of the jobs.
 
-use std::path::Path;
+use std::path::{Component, Path};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use burnish_util::fs::read_json;
@@ -53,13 +53,24 @@ pub enum JobState {
     Failed,
 }
 
+fn is_folder_name(name: &str) -> bool {
+    Path::new(name).components().eq([Component::Normal(name.as_ref())])
+}
+
 impl SweepRecord {
     /// Reads the record of the sweep in this folder.
     ///
     /// # Errors
     /// If the record is missing or damaged.
     pub fn read(dir: &Path) -> Result<Self> {
-        read_json(&dir.join(SWEEP))
+        let record: Self = read_json(&dir.join(SWEEP))?;
+        let is_whole = |job: &SweepJob| job.values.len() == record.keys.len() && is_folder_name(&job.name);
+        ensure!(
+            record.jobs.iter().all(is_whole),
+            "{} is damaged: a job lacks a value, or its name is not that of a folder",
+            dir.join(SWEEP).display()
+        );
+        Ok(record)
     }
 
     /// Replaces the record of the sweep in this folder. Secrets are hidden.

@@ -18,6 +18,10 @@ const DECIDED: &[(&str, &str)] = &[
 ];
 /// Folders that jobs must not share.
 const OWN: &[&str] = &["trainer.rollout_data_dir", "trainer.validation_data_dir"];
+/// Variables of the environment that jobs would share, and their meaning.
+const SHARED_BY_ENVIRONMENT: &[(&str, &str)] =
+    &[("VERL_FILE_LOGGER_PATH", "metrics file"), ("TENSORBOARD_DIR", "folder of TensorBoard"), ("WANDB_RUN_ID", "run of W&B")];
+
 /// Refuses to sweep what the sweep decides itself.
 pub(super) fn check_keys(keys: &[String]) -> Result<(), CliError> {
     match DECIDED.iter().find(|(decided, _)| keys.iter().any(|key| key == decided)) {
@@ -42,8 +46,9 @@ pub(super) fn check_shared(trees: &[&Tree]) -> Result<(), CliError> {
         let message = format!("`{mode}` must be auto in a sweep, which resumes its jobs itself{given}");
         return Err(wrong(mode, &message, "leave it out, or write trainer.resume_mode=auto"));
     }
-    if std::env::var_os("VERL_FILE_LOGGER_PATH").is_some_and(|path| !path.is_empty()) {
-        return Err(wrong("", "VERL_FILE_LOGGER_PATH names one metrics file for all jobs", "unset it: each job has its own"));
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    if let Some((name, what)) = SHARED_BY_ENVIRONMENT.iter().find(|(name, _)| is_set(name)) {
+        return Err(wrong("", &format!("{name} names one {what} for all jobs"), "unset it: each job has its own"));
     }
     for key in OWN {
         let folders: Vec<&str> = trees.iter().filter_map(|tree| text(tree, key)).collect();

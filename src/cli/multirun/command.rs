@@ -52,9 +52,10 @@ pub(in super::super) fn run<C: Schema>(
     let interrupt = Interrupt::on_signals().map_err(CliError::run)?;
     interrupt.watch_user_signal().map_err(CliError::run)?;
     let (record, _lock) = open(&plan).map_err(CliError::setup)?;
-    let ended = run_all(&plan, record, args.jobs.map_or(1, NonZeroUsize::get), &interrupt).map_err(CliError::run)?;
-    if let Ok(sweep) = Sweep::read(&plan.folder) {
-        print(&sweep.text())?;
+    let ended = run_all(&plan, record, args.jobs.map_or(1, NonZeroUsize::get), &interrupt);
+    match Sweep::read(&plan.folder) {
+        Ok(sweep) => print(&sweep.text())?,
+        Err(error) => tracing::warn!("the results of the sweep cannot be read: {error:#}"),
     }
     verdict(&plan, &ended)
 }
@@ -86,8 +87,10 @@ fn verdict(plan: &SweepPlan, record: &SweepRecord) -> Result<(), CliError> {
     let done = names(JobState::Finished).len();
     let folder = plan.folder.display();
     if done + failed.len() < count {
+        let failures =
+            if failed.is_empty() { String::new() } else { format!(", {} failed ({})", failed.len(), failed.join(", ")) };
         return Err(CliError::Interrupted(format!(
-            "{done} of {count} jobs have finished; the same command resumes the sweep in {folder}"
+            "{done} of {count} jobs have finished{failures}; the same command resumes the sweep in {folder}"
         )));
     }
     if failed.is_empty() {

@@ -23,8 +23,11 @@ pub(super) fn names(keys: &[String], values: &[Vec<String>]) -> Vec<String> {
     let mut seen = HashSet::new();
     let unique = |(i, values): (usize, &Vec<String>)| {
         let name = name(values);
-        let numbered = if name.is_empty() { i.to_string() } else { format!("{name}_{i}") };
-        if !name.is_empty() && seen.insert(name.to_lowercase()) { name } else { numbered }
+        if name.is_empty() {
+            return i.to_string();
+        }
+        let numbered = (i..).map(|number| format!("{name}_{number}"));
+        std::iter::once(name.clone()).chain(numbered).find(|name| seen.insert(name.to_lowercase())).unwrap_or(name.clone())
     };
     values.iter().enumerate().map(unique).collect()
 }
@@ -45,6 +48,7 @@ mod tests {
         );
         assert_eq!(named(&["a.lr", "b.lr"], &[&["'x y'", "[1,2]"]]), ["a.lr-x_y_b.lr-1_2"]);
         assert_eq!(named(&["m"], &[&["a/b"], &["a_b"]]), ["m-a_b", "m-a_b_1"]);
+        assert_eq!(named(&["m"], &[&["a_b"], &["a/b"], &["a_b_1"]]), ["m-a_b", "m-a_b_1", "m-a_b_1_2"]);
         assert_eq!(named(&[], &[&[]]), ["0"]);
         let long = "x".repeat(300);
         assert!(named(&["p"], &[&[&long]])[0].len() < 60);

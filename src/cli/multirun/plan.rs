@@ -46,6 +46,10 @@ impl SweepPlan {
         let swept: Vec<(&SweptOverride, &[String])> = overrides.iter().filter_map(|one| Some((one, one.swept()?))).collect();
         let keys: Vec<String> = swept.iter().map(|(one, _)| one.key.trim_start_matches(['+', '~']).to_owned()).collect();
         check_keys(&keys)?;
+        if !given.is_empty() && overrides.iter().any(|one| one.key.trim_start_matches('+') == DIR) {
+            let message = format!("`{DIR}` and `{SWEEP_DIR}` both name the folder of the sweep");
+            return Err(wrong(DIR, &message, &format!("leave out `{DIR}`")));
+        }
         let jobs = sweeps::product(&overrides).map_err(|problem| ConfigError { problems: vec![problem] })?;
         // The values in the order of the product: the last key changes first.
         let values = swept.iter().fold(vec![vec![]], |rows: Vec<Vec<String>>, (_, values)| {
@@ -111,7 +115,7 @@ fn folder_of(word: &str) -> Result<PathBuf, CliError> {
         .ok_or_else(|| wrong(SWEEP_DIR, &format!("`{word}` does not name a folder"), "write hydra.sweep.dir=FOLDER"))
 }
 
-/// Returns the default folder: that of the run without the sweep, with an ending.
+/// Returns the default folder: that of a single run, with `-sweep` behind it.
 fn shared_folder(trees: &[Tree]) -> Result<PathBuf, CliError> {
     let folders: HashSet<&str> = trees.iter().filter_map(|tree| text(tree, DIR)).collect();
     match folders.into_iter().collect::<Vec<_>>()[..] {

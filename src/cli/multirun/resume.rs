@@ -22,7 +22,12 @@ pub(super) fn open(plan: &SweepPlan) -> Result<(SweepRecord, Option<FolderLock>)
     std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let lock = lock(folder)?;
     let mut record = new(plan);
-    if folder.join(SWEEP).exists() {
+    let has_record = folder.join(SWEEP).exists();
+    if let Some(job) = plan.jobs.iter().map(|job| folder.join(&job.name)).find(|job| !has_record && is_run(job)) {
+        let (job, new) = (job.display(), free(plan));
+        bail!("{job} has a run, and {} has no {SWEEP}: write hydra.sweep.dir={}", folder.display(), word(&new));
+    }
+    if has_record {
         let earlier = SweepRecord::read(folder)?;
         check_same(plan, &record.hidden(), &earlier)?;
         for (job, earlier) in record.jobs.iter_mut().zip(earlier.jobs) {

@@ -13,7 +13,7 @@ use super::row::{RunRow, names};
 use burnish_report::compare::{differing, shown};
 use burnish_report::disk::{bytes_of, size};
 use burnish_report::folder::find;
-use burnish_report::sweep::Sweep;
+use burnish_report::sweep::{Sweep, folder_of};
 use burnish_util::excerpt::cell;
 use burnish_util::terminal;
 
@@ -73,7 +73,11 @@ fn is_selected(args: &LsArgs, run: &RunRow) -> bool {
 /// Returns the table of each sweep that has one of these runs.
 fn sweeps(runs: &[RunRow]) -> String {
     let folders = Sweep::folders(runs.iter().map(|run| run.record.dir.as_path()));
-    folders.iter().filter_map(|folder| Some(format!("\n{}", Sweep::read(folder).ok()?.text()))).collect()
+    let text = |folder: &PathBuf| match Sweep::read(folder) {
+        Ok(sweep) => format!("\n{}", sweep.text()),
+        Err(error) => format!("\n{error:#}\n"),
+    };
+    folders.iter().map(text).collect()
 }
 
 fn table(runs: &[RunRow]) -> String {
@@ -94,7 +98,7 @@ fn table(runs: &[RunRow]) -> String {
         let is_named = run.record.dir.file_name().is_some_and(|folder| {
             let folder = folder.to_string_lossy();
             // The experiment of a sweep's job is that of the sweep with the name of the folder behind it.
-            experiment == folder || experiment.ends_with(&format!("_{folder}"))
+            experiment == folder || experiment.ends_with(&format!("_{folder}")) && folder_of(&run.record.dir).is_some()
         });
         table.add_row(shown(vec![
             if is_named { name } else { format!("{name} ({experiment})") },

@@ -1,7 +1,5 @@
 //! Every alarm: made-up rows that raise it at a known step, and rows that look ill and do not.
 
-use std::time::Instant;
-
 use serde_json::json;
 
 use super::kept_rows::{FIRST, LAST, VALIDATIONS};
@@ -114,19 +112,16 @@ fn a_silenced_alarm_and_other_names() {
     assert_eq!(watch.raised()[0].alarm.metric(), "alarm/responses_cut");
 }
 
-/// The cost of a step does not grow with the run, and is small beside it.
+/// The number of rows that a step looks at does not grow with the run.
 #[test]
 fn long_runs_cost_no_more() {
     let names: Vec<String> = (0..80).map(|i| format!("timing_s/phase_{i}")).collect();
     let mut watch = AlarmWatch::over(&empty());
-    let start = Instant::now();
     for step in 1..=3000u64 {
         let own = [("critic/score/mean", 0.5), ("actor/entropy", 0.4), ("actor/grad_norm", 1.0), ("response_length/mean", 9.0)];
         let validated = [("val-core/x/acc/mean@1", 0.5)].into_iter().filter(|_| step % 10 == 0);
         watch.follow(step, names.iter().map(|name| (name.as_str(), 1.0)).chain(own).chain(validated));
         assert!(watch.rows() <= FIRST + VALIDATIONS + LAST, "step {step}");
     }
-    let each = start.elapsed() / 3000;
-    eprintln!("{} us a step", each.as_micros());
     assert!(watch.raised().is_empty() && watch.rows() == FIRST + VALIDATIONS + LAST);
 }

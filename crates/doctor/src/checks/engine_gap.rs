@@ -13,7 +13,7 @@ pub(super) const ENGINE_GAP: Check = Check {
     phases: AFTER,
     reads: "`training/rollout_probs_diff_mean`, also by depth, `rollout_actor_probs_pearson_corr`, `rollout_corr/*`; of TRL `sampling/*`",
     number: "the metric that is farthest from its bound, mean of the last five steps",
-    threshold: "difference of probabilities above 0.05 (at any depth of the response, on the mean or at the last), correlation below 0.9, KL above 0.1, mean weight outside 0.5 to 2 warn",
+    threshold: "difference of probabilities above 0.05 on average or at any depth of a response, correlation below 0.9, KL above 0.1, mean weight outside 0.5 to 2 warn",
     source: "verl's page about rollout correction, tests of NeMo-RL, and MiniMax-M1 ([2506.13585](https://arxiv.org/abs/2506.13585))",
     meaning: "The engine that generates has other weights, another template, temperature or precision than the one that trains.",
     remedy: "Check that the engine gets each update, and its temperature, top_p and precision; rollout correction bounds the rest.",
@@ -43,6 +43,8 @@ fn judge(evidence: &Evidence) -> Finding {
     let depths = by_depth(evidence);
     match values.iter().find(|((_, low, high), value)| !(*low..=*high).contains(value)) {
         Some(((name, ..), value)) => {
+            // Depths say where a gap is only if they show one.
+            let depths = if depths.iter().any(|(_, gap)| *gap > DEPTH_BOUND) { depths } else { vec![] };
             let place = place(&depths).map_or_else(String::new, |(place, _)| format!("; {place}"));
             let finding = Finding::warn(*value, format!("{name} is {}{place}", short(*value)));
             advised(finding, &depths)

@@ -44,8 +44,10 @@ fn series(evidence: &Evidence) -> Option<Vec<(u64, f64)>> {
 /// Returns the value ten steps before, or the first; `None` if the rows between are missing.
 fn before(series: &[(u64, f64)], step: u64) -> Option<f64> {
     let found = series.iter().rev().find(|(at, _)| at + BEFORE <= step);
+    // Other libraries may write a row every 25 steps.
+    let interval = series.windows(2).map(|pair| pair[1].0 - pair[0].0).min().unwrap_or(1);
     match found {
-        Some((at, kl)) => Some(*kl).filter(|_| at + 2 * BEFORE >= step),
+        Some((at, kl)) => Some(*kl).filter(|_| at + 2 * BEFORE.max(interval) >= step),
         None => series.first().map(|(_, kl)| *kl),
     }
 }

@@ -39,8 +39,16 @@ impl Sweep {
     pub fn read(dir: &Path) -> Result<Self> {
         let record = SweepRecord::read(dir)?;
         let jobs: Vec<ReadJob> = record.jobs.iter().map(|job| ReadJob::read(dir, job)).collect();
-        let metric = jobs.iter().find_map(|job| metric(job.run.as_ref()?, &job.series));
+        // A job that was interrupted before its first validation has metrics of training alone.
+        let finished_first = jobs.iter().filter(|job| job.is_finished()).chain(&jobs);
+        let metric =
+            finished_first.filter_map(|job| Some((job.run.as_ref()?, &job.series))).find_map(|(run, series)| metric(run, series));
         Ok(Self { dir: dir.to_owned(), record, jobs, metric })
+    }
+
+    /// Returns the folders of the jobs.
+    pub fn job_folders(&self) -> Vec<PathBuf> {
+        self.jobs.iter().map(|job| self.dir.join(&job.job.name)).collect()
     }
 
     /// Returns the folders of the sweeps that these runs belong to, each once.

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::group::Combination;
 use super::jobs::Sweep;
+use burnish_util::excerpt::cell;
 use burnish_util::number::{four_digits, short};
 
 impl Sweep {
@@ -20,7 +21,7 @@ impl Sweep {
                     (spread.count.to_string(), format!("{}{deviation}", four_digits(spread.mean)))
                 }
             };
-            vec![one.label.clone(), count, value, self.states(one)]
+            vec![cell(&one.label), count, value, self.states(one)]
         }));
         format!("sweep {}: mean ± standard deviation of finished jobs over the seeds\n{}", self.dir.display(), in_columns(&rows))
     }
