@@ -12,10 +12,7 @@ const DEFECT: u8 = 101;
 /// Each exit code and its meaning.
 pub const EXIT_CODES: &[(u8, &str)] = &[
     (DONE, "the command did all of its work"),
-    (
-        FAILED,
-        "a failure during the work or in a job of a sweep, or a difference, an incomplete recipe or a problem that the command found",
-    ),
+    (FAILED, "a failure, also in a job of a sweep; or a difference, an incomplete recipe or a problem that the command found"),
     (WRONG_INPUT, "wrong input: nothing was begun, and the message says what to type"),
     (INTERRUPTED, "a signal or an alarm stopped the run after it had saved: the same command resumes it"),
     (LOST, "another process of the run is lost: the same command resumes from the last checkpoint"),

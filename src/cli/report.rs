@@ -1,13 +1,13 @@
 //! `trainer report`: the curves, samples and settings of runs as one HTML file, or served and updated while the runs last.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 
 use super::error::CliError;
 use super::print::{print, print_data};
-use super::report_page::write_page;
+use super::report_page::{refuse_record, write_page};
 use super::report_sweep::{self, SweepFilesArgs};
 use burnish_checkpoint::refuse_inside;
 use burnish_report::folder::resolve;
@@ -16,7 +16,6 @@ use burnish_report::markdown::markdown;
 use burnish_report::page::page;
 use burnish_report::watch::Watch;
 use burnish_run::SWEEP;
-use burnish_util::fs::refuse_input;
 use burnish_util::interrupt::Interrupt;
 
 #[derive(Args)]
@@ -75,14 +74,6 @@ fn runs(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
         dirs.push(dir);
     }
     Ok(dirs)
-}
-
-/// Refuses a file of the runs' records; an earlier page may be replaced.
-pub(super) fn refuse_record(flag: &str, output: &Path, dirs: &[PathBuf]) -> Result<()> {
-    let files = dirs.iter().filter_map(|dir| dir.read_dir().ok()).flatten().filter_map(|entry| Some(entry.ok()?.path()));
-    let is_page = |path: &Path| path.extension().is_some_and(|extension| extension == "html");
-    let record: Vec<PathBuf> = files.filter(|path| !is_page(path)).collect();
-    refuse_input((flag, output), record.iter().map(|file| ("the run's", file.as_path())))
 }
 
 /// Prints the summary of each run.

@@ -6,7 +6,7 @@ use anyhow::Context;
 
 use super::error::CliError;
 use super::print::print;
-use burnish_util::fs::write_atomic;
+use burnish_util::fs::{refuse_input, write_atomic};
 use burnish_util::no_follow;
 use burnish_util::output::is_file;
 
@@ -24,4 +24,12 @@ pub(super) fn write_page(html: &str, output: Option<PathBuf>, default: &Path) ->
         true => print(&format!("{} ({:.1} MB)\n", path.display(), html.len() as f64 / 1e6)),
         false => Ok(()),
     }
+}
+
+/// Refuses a file of the runs' records; an earlier page may be replaced.
+pub(super) fn refuse_record(flag: &str, output: &Path, dirs: &[PathBuf]) -> anyhow::Result<()> {
+    let files = dirs.iter().filter_map(|dir| dir.read_dir().ok()).flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let is_page = |path: &Path| path.extension().is_some_and(|extension| extension == "html");
+    let record: Vec<PathBuf> = files.filter(|path| !is_page(path)).collect();
+    refuse_input((flag, output), record.iter().map(|file| ("the run's", file.as_path())))
 }

@@ -7,8 +7,7 @@ use clap::Args;
 
 use super::error::CliError;
 use super::print::print;
-use super::report::refuse_record;
-use super::report_page::write_page;
+use super::report_page::{refuse_record, write_page};
 use burnish_data::{check_writes_rows, write_rows};
 use burnish_report::sweep::{Sweep, page};
 use burnish_run::SWEEP;

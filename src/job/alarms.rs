@@ -20,7 +20,7 @@ pub(super) struct Alarms {
 }
 
 impl Alarms {
-    /// Returns the alarms of the run whose record in `dir` has begun. They go on from its rows: an alarm that was raised before
+    /// Returns the alarms of the run whose record in `dir` has begun. They know its rows: an alarm that was raised before
     /// is not raised again.
     pub(super) fn of(dir: &Path) -> Self {
         let evidence = burnish_doctor::read(dir).unwrap_or_else(|error| {

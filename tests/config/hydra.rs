@@ -128,7 +128,7 @@ type Files<'a> = &'a [(&'a str, &'a str)];
 /// Each entry: files, at most one override, and the parts of the message.
 const MESSAGES: &[(Files, &str, &[&str])] = &[
     (&[("main.yaml", "a: 1\n")], "a=1,2", &["bare `,`", "[a,b]", "1 | a=1,2", "  |    ^"]),
-    (&[("main.yaml", "a: 1\n")], "a=choice(1,2)", &["`choice(…)`", "one run for each value"]),
+    (&[("main.yaml", "a: 1\n")], "a=choice(1,2)", &["`choice(…)`", "`--multirun` starts them"]),
     (&[("main.yaml", "a: 1\n")], "a=x#y", &["`#` is not allowed", "in quotes", "  |    ^"]),
     (&[("main.yaml", "a: 1\n")], "a=é(", &["`é` is not allowed", "  |   ^"]),
     (&[("main.yaml", "a: 1\n")], "a='x", &["the quote ' is not closed"]),

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use burnish::cli::{Cli, check_command, choices};
 use burnish::config::Request;
 use burnish::config::kinds::{ConfigKind, KINDS, infer, named};
+use burnish_hydra::sweeps;
 use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory};
 use regex::Regex;
@@ -50,6 +51,7 @@ const FOREIGN: &[&str] = &[
     "mount",
     "mpirun",
     "pip",
+    "qemu-aarch64-static",
     "rustup",
     "sbatch",
     "sh",
@@ -90,13 +92,17 @@ fn last<'a>(name: &'a str, matches: &'a ArgMatches) -> (&'a str, &'a ArgMatches)
 /// The configuration that a command names.
 fn request(matches: &ArgMatches) -> Option<Request> {
     let overrides = matches.try_get_many::<String>("overrides").ok()?;
+    let is_sweep = matches.try_get_one::<bool>("multirun").ok().flatten().copied().unwrap_or(false);
+    let overrides: Vec<String> = overrides.into_iter().flatten().cloned().collect();
+    // Of a sweep, the first run.
+    let first = |words: &[String]| sweeps::product(&sweeps::read(words).ok()?).ok()?.into_iter().next();
     let text = |id: &str| matches.try_get_one::<String>(id).ok().flatten().cloned();
     Some(Request {
         config: text("config"),
         config_name: text("config_name"),
         config_path: matches.try_get_one::<PathBuf>("config_path").ok().flatten().cloned(),
         config_dirs: vec![],
-        overrides: overrides.into_iter().flatten().cloned().collect(),
+        overrides: if is_sweep { first(&overrides)? } else { overrides },
     })
 }
 

@@ -19,7 +19,7 @@ pub fn diagnose(evidence: &Evidence) -> Vec<Diagnosis> {
     checks.map(|check| Diagnosis { check, finding: finding(check, evidence) }).collect()
 }
 
-/// Makes a check. A warning or a failure gets the advice of the check, if it has none of its own.
+/// Makes a check. A warning or a failure gets the advice of the check, if it has no other.
 pub(crate) fn finding(check: &Check, evidence: &Evidence) -> Finding {
     let mut finding = (check.judge)(evidence);
     if matches!(finding.verdict, Verdict::Warn | Verdict::Fail) {

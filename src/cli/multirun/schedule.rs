@@ -73,7 +73,7 @@ pub(super) fn run_all(plan: &SweepPlan, mut record: SweepRecord, at_once: usize,
     record
 }
 
-/// Writes the record. If that fails, as on a full disk, the jobs go on, since the records of their runs say more.
+/// Writes the record. If that fails, as on a full disk, the jobs continue, since the records of their runs say more.
 fn keep(record: &SweepRecord, plan: &SweepPlan) {
     if let Err(error) = record.write(&plan.folder) {
         tracing::warn!("the states of the jobs are not written: {error:#}");

@@ -34,7 +34,7 @@ const ALIKE: f64 = 0.2;
 pub(crate) struct StepForecast<'a> {
     pub smaller: Option<&'a TimedStep>,
     pub larger: &'a TimedStep,
-    /// Passes of a phase in a step of so many rows and a longest response of so many tokens.
+    /// Passes of a phase in a step, by its rows and the tokens of its longest response.
     pub passes: &'a dyn Fn(&str, usize, f64) -> f64,
 }
 
@@ -139,7 +139,7 @@ mod tests {
         assert!((both_grew - 2.6).abs() < 1e-9, "updates and tokens grew alike: {both_grew}");
     }
 
-    /// A decode step takes 20 ms and 0.02 ms more for each sequence, whatever the number of responses.
+    /// A decode step takes 20 ms and 0.02 ms more for each sequence.
     #[test]
     fn generation_takes_its_decode_steps() {
         let seconds = |steps: f64, sequences: f64| steps * (0.02 + 2e-5 * sequences);

@@ -46,7 +46,7 @@ pub(crate) trait Measurable: Pipeline {
     /// Makes the following validations this large, or smaller if there are fewer rows, and returns their number.
     fn shorten_validation(&mut self, rows: usize) -> usize;
 
-    /// Returns the number of passes, each with fixed costs, that a phase makes in a step of so many rows: its updates, the tokens of
+    /// Returns the number of passes, each with fixed costs, that a phase makes in a step of these rows: its updates, the tokens of
     /// the longest response for generation, or 1.
     fn passes(&self, phase: &str, rows: usize, longest: f64) -> f64;
 

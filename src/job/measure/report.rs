@@ -32,12 +32,12 @@ pub(crate) struct Times {
     pub peak_gib: Option<f64>,
 }
 
-/// What is left of a run.
+/// The steps and validations that are left of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunLength {
     pub steps: u64,
     pub validations: u64,
-    /// True if the run goes on from a checkpoint. Its weights are not measured.
+    /// True if the run continues from a checkpoint. Its weights are not measured.
     pub is_resumed: bool,
 }
 
@@ -143,7 +143,7 @@ fn span(seconds: f64) -> String {
     Duration::try_from_secs_f64(seconds).map_or_else(|_| "for ever".to_owned(), human)
 }
 
-/// Returns the time in so many seconds.
+/// Returns the time after these seconds.
 fn end(seconds: f64) -> String {
     strftime("%F %H:%M UTC", (unix_time() + seconds) as i64, 0).unwrap_or_else(|_| "never".to_owned())
 }

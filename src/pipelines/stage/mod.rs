@@ -13,6 +13,7 @@ mod example;
 mod facts;
 mod inputs;
 mod measured;
+mod memory;
 mod objective;
 mod pipeline;
 mod probe;

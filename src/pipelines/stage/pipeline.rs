@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::batch::{Measured, StageBatch};
-use super::dry_run::estimate;
 use super::example::StageExample;
 use super::inputs::StageInputs;
+use super::memory::estimate;
 use super::objective::Objective;
 use super::probe::look;
 use super::read::find;

@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn differences_are_counted_from_the_beginning_of_each_response() {
-        // 20 tokens, of which the tokens from the 17th on differ by 0.25, and 70 tokens, of which the last differs by 0.5.
+        // Two responses: in the first, of 20 tokens, the last four differ by 0.25; in the second, of 70, the last by 0.5.
         let generation = vec![0.5_f32.ln(); 90];
         let mut training = generation.clone();
         training[16..20].fill(0.25_f32.ln());

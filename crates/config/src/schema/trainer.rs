@@ -65,9 +65,9 @@ choices! {
 choices! {
     /// The consequence of an alarm.
     pub enum OnAlarm {
-        /// The run goes on.
+        /// The run continues.
         Warn = "warn",
-        /// The run saves a checkpoint and goes on.
+        /// The run saves a checkpoint and continues.
         Save = "save",
         /// The run saves a checkpoint and ends.
         Stop = "stop",

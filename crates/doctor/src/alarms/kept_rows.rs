@@ -6,7 +6,7 @@ use crate::evidence::MetricRow;
 pub(super) const FIRST: usize = 10;
 /// Last rows. The widest look back of a check is a median of 20 steps before each of the last.
 pub(super) const LAST: usize = 40;
-/// Validations between the two, of which only accuracy and score are kept.
+/// Validations between the two. Only their accuracy and score are kept.
 pub(super) const VALIDATIONS: usize = 32;
 
 const SCORE: &str = "critic/score/mean";

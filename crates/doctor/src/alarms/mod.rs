@@ -1,4 +1,4 @@
-//! Alarms: checks that are made after every step of a run. An alarm has no rule of its own but a more cautious threshold,
+//! Alarms: checks that are made after every step of a run. An alarm has the rule of its check and a more cautious threshold,
 //! which is in the file of its check.
 
 mod alarm;

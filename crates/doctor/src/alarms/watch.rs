@@ -8,7 +8,7 @@ use crate::evidence::{Evidence, MetricRow};
 use crate::finding::Finding;
 
 /// Follows the rows of a run, and raises each alarm at most once. Its state depends only on the rows, so a resumed run that
-/// [replays](Self::over) its earlier rows goes on like one that was never interrupted.
+/// [replays](Self::over) its earlier rows gives the alarms of one that was never interrupted.
 pub struct AlarmWatch {
     /// Settings of the run, and the rows that are [kept](kept_rows).
     evidence: Evidence,

@@ -54,7 +54,7 @@ const CASES: &[Case] = &[
         ("critic/score/mean", |s| (s / 29.0).min(1.0))], None),
     ("longer and worse", "length", 60, &[("response_length/mean", |s| if s < 30.0 { 4.0 } else { 12.0 }), ("reward/acc/mean", |s| 1.0 - s / 60.0)], Some(31)),
     ("longer and better", "length", 60, &[("response_length/mean", |s| s), ("reward/acc/mean", |s| s / 60.0)], None),
-    ("longer, and nobody knows", "length", 60, &[("response_length/mean", |s| s)], None),
+    ("longer, without an accuracy", "length", 60, &[("response_length/mean", |s| s)], None),
     ("longer until the limit", "length", 60, &[("response_length/mean", |s| if s < 30.0 { 4.0 } else { 12.0 }),
         ("response/truncated_ratio", |s| f64::from(s >= 30.0))], Some(31)),
     ("paid for something else", "score against accuracy", 30, &[("critic/score/mean", |s| s), ("reward/acc/mean", |s| 1.0 - s / 60.0)], Some(10)),
@@ -72,7 +72,7 @@ fn alarms_ring_at_their_step() {
         assert_eq!(at, *expected, "{what}");
         let is_said = |one: &super::RaisedAlarm| one.finding.remedy.as_ref().is_some_and(|remedy| !remedy.contains('{'));
         assert!(watch.raised().iter().all(is_said), "{what}");
-        // A run that was interrupted anywhere goes on like this one.
+        // A run that was interrupted anywhere has the same alarms.
         for until in [1, steps / 3, steps / 2, steps - 1] {
             let mut first = AlarmWatch::over(&empty());
             follow(&mut first, 1..=until, curves);
