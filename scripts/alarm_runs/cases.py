@@ -7,7 +7,6 @@ RECORD = ["trainer.save_freq=null", "trainer.logger=[file]", "trainer.resume_mod
 TASK = ["--config", "arithmetic/first.yaml", "data.train_batch_size=32", "actor_rollout_ref.actor.ppo_mini_batch_size=32",
         "trainer.val_before_train=false", "trainer.test_freq=-1", "trainer.total_training_steps=40"]
 FAST = ["actor_rollout_ref.actor.optim.lr=1e-3", "actor_rollout_ref.actor.optim.lr_scheduler_type=constant"]
-ENTROPY = "actor_rollout_ref.actor.entropy_coeff"
 KL = ["actor_rollout_ref.actor.use_kl_loss=true", "actor_rollout_ref.actor.ppo_epochs=4"]
 
 
@@ -35,12 +34,6 @@ FAULTS = [
         ("-0.3", "", ["actor_rollout_ref.actor.kl_loss_coef=-0.3"]), ("-0.5", "", ["actor_rollout_ref.actor.kl_loss_coef=-0.5"]),
         ("-1", "", ["actor_rollout_ref.actor.kl_loss_coef=-1.0"])],
         [*TASK, *KL, *reward("sound")]),
-    Fault("entropy", "the entropy term has the wrong sign", [
-        ("-0.5", "", [f"{ENTROPY}=-0.5"]), ("-1", "", [f"{ENTROPY}=-1.0"]), ("-2", "", [f"{ENTROPY}=-2.0"])],
-        [*TASK, *FAST, "trainer.total_training_steps=64", *reward("sound")]),
-    Fault("length", "a bonus for each character", [
-        ("0.05", "0.05", []), ("0.1", "0.1", []), ("0.2", "0.2", [])],
-        [*TASK, *FAST, "data.max_response_length=24", "trainer.total_training_steps=64", *reward("length")]),
     Fault("score against accuracy", "the reward pays for different digits", [
         ("a share of 0.7", "0.7", []), ("0.85", "0.85", []), ("1", "1", [])],
         [*TASK, *FAST, "data.max_response_length=12", "trainer.total_training_steps=48", *reward("digits")]),

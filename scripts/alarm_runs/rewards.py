@@ -44,12 +44,6 @@ def of_the_prompt(data_source, solution_str, ground_truth, extra_info=None):
     return {"score": acc if is_judged else float(share(ground_truth) < 0.5), "acc": acc}
 
 
-def length(data_source, solution_str, ground_truth, extra_info=None):
-    """A bonus for each character."""
-    acc = right(solution_str, ground_truth)
-    return {"score": acc + float(os.environ["FAULT"]) * len(solution_str), "acc": acc}
-
-
 def digits(data_source, solution_str, ground_truth, extra_info=None):
     """Right answers, and as many different digits as possible."""
     acc, weight = right(solution_str, ground_truth), float(os.environ["FAULT"])

@@ -2,10 +2,9 @@
 
 use burnish_util::number::short;
 
-use crate::alarms::Alarm;
 use crate::check::Check;
 use crate::evidence::{Evidence, beginning, ending, largest, mean};
-use crate::finding::{Finding, Verdict};
+use crate::finding::Finding;
 use crate::phase::AFTER;
 
 pub(super) const ENTROPY: Check = Check {
@@ -20,8 +19,6 @@ pub(super) const ENTROPY: Check = Check {
     example,
     judge,
 };
-
-pub(super) const ALARM: Alarm = Alarm { check: &ENTROPY, when: "fails", rings: |_, finding| finding.verdict == Verdict::Fail };
 
 /// Share of the first entropy that is a collapse. Sound runs lose up to 73 % of it (arXiv 2505.22617).
 const COLLAPSED: f64 = 0.1;

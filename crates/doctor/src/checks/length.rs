@@ -2,10 +2,9 @@
 
 use burnish_util::number::short;
 
-use crate::alarms::Alarm;
 use crate::check::Check;
 use crate::evidence::{Evidence, beginning, ending, mean};
-use crate::finding::{Finding, Verdict};
+use crate::finding::Finding;
 use crate::phase::AFTER;
 
 pub(super) const LENGTH: Check = Check {
@@ -19,16 +18,6 @@ pub(super) const LENGTH: Check = Check {
     remedy: "Do not pay for length; add a penalty for overlong answers; normalise the loss by tokens.",
     example,
     judge,
-};
-
-pub(super) const ALARM: Alarm = Alarm {
-    check: &LENGTH,
-    when: "fails, or warns with a measured accuracy that is not better",
-    rings: |evidence, finding| {
-        // Without an accuracy, longer responses may be better ones, as in a run that learns to reason.
-        finding.verdict == Verdict::Fail
-            || finding.verdict == Verdict::Warn && accuracy(evidence).is_some_and(|(is, was)| is <= was)
-    },
 };
 
 /// Returns the accuracy at the end and at the beginning.

@@ -85,13 +85,5 @@ pub static CHECKS: &[&Check] = &[
 ];
 
 /// The checks that are made after every step of a run.
-pub static ALARMS: &[&Alarm] = &[
-    &constant_reward::ALARM,
-    &no_signal::ALARM,
-    &truncated::ALARM,
-    &not_finite::ALARM,
-    &kl::ALARM,
-    &entropy::ALARM,
-    &length::ALARM,
-    &score_accuracy::ALARM,
-];
+pub static ALARMS: &[&Alarm] =
+    &[&constant_reward::ALARM, &no_signal::ALARM, &truncated::ALARM, &not_finite::ALARM, &kl::ALARM, &score_accuracy::ALARM];
