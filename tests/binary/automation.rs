@@ -111,7 +111,11 @@ fn a_fault_of_a_run_is_told_with_advice() {
     for (source, code, parts) in [
         ("trl/healthy-grpo", 0, &["pass (", "not applicable ("][..]),
         ("trl/never-ends-grpo/trainer_state.json", 1, &["fail  responses cut", "of 1 tokens", "Raise max_completion_length"]),
-        ("verl/kl-blow-up.jsonl", 1, &["fail  KL", "actor_rollout_ref.actor.optim.lr", "trainer doctor --explain no-signal "]),
+        (
+            "verl/kl-blow-up.jsonl",
+            1,
+            &["fail  KL", "actor_rollout_ref.actor.optim.lr", "trainer doctor --explain constant-reward "],
+        ),
         ("README.md", 2, &["trainer_state.json (TRL)"]),
         ("no-such-run", 2, &["no-such-run"]),
     ] {

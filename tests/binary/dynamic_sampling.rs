@@ -17,6 +17,8 @@ fn dynamic_sampling_trains_on_prompts_whose_responses_differ() {
     let text = std::fs::read_to_string(folder.path().join("dump/2.jsonl")).unwrap();
     let scores: Vec<f64> = text.lines().map(|l| serde_json::from_str::<Value>(l).unwrap()["score"].as_f64().unwrap()).collect();
     assert_eq!(scores.len(), 32);
+    let discarded = std::fs::read_to_string(folder.path().join("dump/discarded/2.jsonl")).unwrap();
+    assert!(discarded.lines().all(|line| line.contains("\"discarded\":")) && discarded.contains("acc is "), "{discarded}");
     assert!(scores.chunks(4).all(|group| group.iter().any(|score| *score != group[0])), "{scores:?}");
 
     let between = ["algorithm.filter_groups.metric=seq_reward", "algorithm.filter_groups.mean_range=[0.4,0.6]", &dump];

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::super::error::CliError;
 use super::super::json::{JsonArg, print_rows};
 use super::super::print::print;
+use crate::trainer::sampling::samples::DISCARDED;
 use burnish_report::folder::resolve;
 use burnish_run::{RunInfo, SAMPLES};
 use burnish_util::excerpt::beginning_of;
@@ -95,11 +96,13 @@ fn read(dir: &Path) -> Result<(Vec<SeenResponse>, String)> {
         return Ok((responses, source));
     };
     let mut responses = Vec::new();
-    for entry in folder.read_dir().with_context(|| format!("cannot read {}", folder.display()))? {
-        let path = entry?.path();
-        let is_step = path.file_stem().is_some_and(|stem| stem.to_string_lossy().parse::<u64>().is_ok());
-        if is_step && path.extension().is_some_and(|extension| extension == "jsonl") {
-            responses.extend(lines(&path)?);
+    for folder in [folder.clone(), folder.join(DISCARDED)].iter().filter(|folder| folder.is_dir()) {
+        for entry in folder.read_dir().with_context(|| format!("cannot read {}", folder.display()))? {
+            let path = entry?.path();
+            let is_step = path.file_stem().is_some_and(|stem| stem.to_string_lossy().parse::<u64>().is_ok());
+            if is_step && path.extension().is_some_and(|extension| extension == "jsonl") {
+                responses.extend(lines(&path)?);
+            }
         }
     }
     Ok((responses, format!("of all responses, in {}", folder.display())))

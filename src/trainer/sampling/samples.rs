@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use serde_json::{Map, Value, json};
 
 use super::discarded::DiscardedGroups;
@@ -162,14 +162,20 @@ pub(super) fn show(samples: &[Sample], questions: Vec<String>, name: &'static st
     at.record.samples(at.step, samples, &table);
 }
 
-/// Writes the step's trajectories to a folder, if `trainer.rollout_data_dir` is set.
+/// Folder of the dumped groups that dynamic sampling discarded. They are not in verl's file, whose lines were all trained on.
+pub(crate) const DISCARDED: &str = "discarded";
+
+/// Writes the step's trajectories to a folder, if `trainer.rollout_data_dir` is set. Discarded groups get a file in a folder below.
 pub(crate) fn dump(used: &UsedSamples, folder: Option<&Location>, step: u64) -> Result<()> {
     let Some(folder) = folder else { return Ok(()) };
-    let mut lines = lines(used.batch, step, |i| vec![("updates", json!(used.updates[i]))]);
-    for (group, reason) in used.discarded.iter() {
-        lines.push_str(&self::lines(group, step, |_| vec![("discarded", reason.into())]));
+    let of_group = |(group, reason): (&Batch, &str)| lines(group, step, |_| vec![("discarded", reason.into())]);
+    let discarded: String = used.discarded.iter().map(of_group).collect();
+    if !discarded.is_empty() {
+        let folder = folder.as_path().join(DISCARDED);
+        std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        write_generations(&folder, step, &discarded)?;
     }
-    write_generations(folder.as_path(), step, &lines)
+    write_generations(folder.as_path(), step, &lines(used.batch, step, |i| vec![("updates", json!(used.updates[i]))]))
 }
 
 /// Writes JSON lines to verl's `<folder>/<step>.jsonl`.
