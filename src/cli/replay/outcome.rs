@@ -8,6 +8,7 @@ use super::again::{Again, check_cost, duration, place};
 use super::obstacles;
 use super::proof::{Comparison, MetricPair, compare};
 use super::recorded::{Beginning, MetricRow, RecordedSteps, as_recorded};
+use super::settings::slices;
 use crate::job::probe::ProbedStep;
 use burnish_run::Output;
 
@@ -44,6 +45,9 @@ pub(super) fn make(again: &Again, limit: f64, output: &Output) -> Result<Replay,
     check_cost(count, seconds, &again.from, limit).map_err(CliError::setup)?;
     let steps = if count == 1 { "1 step".to_owned() } else { format!("{count} steps") };
     tracing::info!("{steps} from {}, about {}", place(&again.from), duration(seconds));
+    if let Some(slices) = slices(recorded, &again.from) {
+        tracing::info!("the run summed the gradients of {slices} slices, one for each process: so does the replay");
+    }
     obstacles::find(recorded).iter().for_each(|line| tracing::warn!("may differ: {line}"));
     let made = tracing::subscriber::with_default(tracing::subscriber::NoSubscriber::default(), || again.make(output))?;
     let mut replayed = Vec::new();

@@ -77,14 +77,16 @@ pub(super) fn of_replay(
     let files = ["trainer.rollout_data_dir", "trainer.validation_data_dir"].into_iter().filter(|key| has(key));
     overrides.extend(files.map(|key| format!("{key}=null")));
     overrides.extend(["trainer.val_only"].into_iter().filter(|key| has(key)).map(|key| format!("{key}=false")));
-    // A checkpoint stores the number of slices, and a run without a setting had one for each of its processes.
-    let slices = recorded.info.gradient_slices.filter(|slices| from.checkpoint.is_none() && *slices > 1);
-    if let Some(slices) = slices.filter(|_| recorded.setting(SLICES).is_none()) {
-        tracing::info!("the run summed the gradients of {slices} slices, one for each process: so does the replay");
-        overrides.push(format!("{SLICES}={slices}"));
-    }
+    overrides.extend(slices(recorded, from).map(|slices| format!("{SLICES}={slices}")));
     overrides.extend(changes.iter().cloned());
     Ok(ConfigArgs { config: Some(file.display().to_string()), overrides, ..ConfigArgs::default() })
+}
+
+/// Returns the number of slices whose gradients the run summed, one for each of its processes; `None` if a setting or a checkpoint
+/// has it.
+pub(super) fn slices(recorded: &RecordedSteps, from: &Beginning) -> Option<usize> {
+    let slices = recorded.info.gradient_slices.filter(|slices| from.checkpoint.is_none() && *slices > 1);
+    slices.filter(|_| recorded.setting(SLICES).is_none())
 }
 
 /// Returns the settings of run.json as one mapping. JSON is YAML too.
