@@ -1,4 +1,4 @@
-//! The lines of `--dry-run` about times, or the reason why there are none.
+//! The lines of `--dry-run` about times, or the reason why nothing was measured.
 
 use anyhow::Result;
 
