@@ -286,6 +286,6 @@ mod tests {
         assert_eq!(found[1].object(3)["updates"], json!([2, 4]));
         assert_eq!(found[1].object(5)["note"], json!("discarded: acc is 1 for all responses"));
         let history = found[1].history();
-        assert!(["1 cut by", "2 4", "discarded: acc is 1"].iter().all(|part| history.contains(part)), "{history}");
+        assert!(["1 cut", "2 4", "discarded: acc is 1"].iter().all(|part| history.contains(part)), "{history}");
     }
 }
