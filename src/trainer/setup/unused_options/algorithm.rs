@@ -1,7 +1,6 @@
 //! Settings of the algorithm of reinforcement learning that have no effect with the other settings.
 
 use crate::job::unused_options::{UnusedOption, table};
-use crate::trainer::algorithms;
 use crate::trainer::sampling::reward_model::judges_steps;
 use burnish_algorithm::policy_loss;
 use burnish_config::schema::{BypassLossType, KlControllerKind, NumberOrText, PpoConfig, RewardManager};
@@ -16,8 +15,6 @@ pub(crate) fn of_algorithm(config: &PpoConfig) -> Vec<UnusedOption> {
     let never_stops = (rollout.ignore_eos && no_stops, "rollout.ignore_eos is true, and nothing else stops a response");
     let greedy_validation = (rollout.val_kwargs.temperature == 0.0, "rollout.val_kwargs.temperature is 0");
     let all_greedy = (!rollout.do_sample && greedy_validation.0, "nothing samples");
-    let corrects = algorithms::corrections(config).is_ok_and(|found| found.correction.is_some());
-    let unread = (!corrects && !rollout.calculate_log_probs, "neither rollout_correction nor calculate_log_probs reads it");
     let penalties = [rollout.repetition_penalty - 1.0, rollout.presence_penalty, rollout.frequency_penalty];
     let rules = rollout.logit_bias.is_some() || rollout.bad_words.is_some() || rollout.allowed_token_ids.is_some();
     let unfiltered = rollout.do_sample && rollout.temperature == 1.0 && penalties == [0.0; 3] && rollout.top_k <= 0;
@@ -66,7 +63,6 @@ pub(crate) fn of_algorithm(config: &PpoConfig) -> Vec<UnusedOption> {
         (greedy, &["actor_rollout_ref.rollout.top_k", "actor_rollout_ref.rollout.top_p"]),
         (all_greedy, &["actor_rollout_ref.rollout.min_p"]),
         (greedy_validation, &["actor_rollout_ref.rollout.val_kwargs.top_k", "actor_rollout_ref.rollout.val_kwargs.top_p"]),
-        (unread, &["actor_rollout_ref.rollout.logprobs_mode"]),
         (unfiltered, &["actor_rollout_ref.rollout.logprobs_mode"]),
         (never_stops, &["actor_rollout_ref.rollout.min_tokens"]),
         (no_loss_kl, &["actor_rollout_ref.actor.kl_loss_coef", "actor_rollout_ref.actor.kl_loss_type"]),
