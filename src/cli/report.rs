@@ -83,14 +83,14 @@ fn summaries(dirs: &[PathBuf]) -> Result<(), CliError> {
 }
 
 fn write(dirs: Vec<PathBuf>, output: Option<PathBuf>) -> Result<(), CliError> {
-    let beside = match &dirs[..] {
+    let default = match &dirs[..] {
         [dir] => dir.join("report.html"),
         _ => PathBuf::from("report.html"),
     };
     let data = Gather::new(dirs).data(false).map_err(CliError::classify)?;
     data.problems.iter().for_each(|problem| tracing::warn!("{problem}"));
     let html = page(&data, false);
-    write_page(&html, output, &beside)
+    write_page(&html, output, &default)
 }
 
 fn watch(dirs: Vec<PathBuf>, port: Option<u16>) -> Result<(), CliError> {

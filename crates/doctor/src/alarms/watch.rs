@@ -56,7 +56,7 @@ impl AlarmWatch {
         &self.raised[before..]
     }
 
-    /// Returns the finding of a check on the kept rows; `None` if there is no alarm of this name.
+    /// Returns the finding of a check on the kept rows; `None` without an alarm of this name.
     pub fn finding(&self, name: &str) -> Option<Finding> {
         let alarm = ALARMS.iter().find(|alarm| alarm.check.name == name)?;
         Some(finding(alarm.check, &self.evidence))
