@@ -130,8 +130,8 @@ impl<'a> Case<'a> {
             factor: prepared.factor.as_deref(),
             entropy_mask: prepared.entropy_mask.as_deref(),
         });
-        let mut metrics: Vec<(&str, f64)> = result.metrics.iter().map(|m| (m.name, m.sum / m.count)).collect();
-        metrics.extend(&result.terms);
+        let mut metrics: Vec<(String, f64)> = result.metrics.iter().map(|m| (m.name.to_string(), m.sum / m.count)).collect();
+        metrics.extend(result.terms.iter().map(|(name, value)| ((*name).to_owned(), *value)));
         Loss { loss: result.loss, gradient: result.d_log_prob, metrics }
     }
 }
@@ -139,7 +139,7 @@ impl<'a> Case<'a> {
 pub(crate) struct Loss {
     pub loss: f64,
     pub gradient: Vec<f32>,
-    pub metrics: Vec<(&'static str, f64)>,
+    pub metrics: Vec<(String, f64)>,
 }
 
 /// Compares with a relative tolerance of 1e-5; for values that cancelled to almost 0, with 1e-6 of the column's maximum.

@@ -221,7 +221,7 @@ fn golden_bypass_mode() {
             assert_number(&format!("{label} loss"), ours.loss, number(&golden["loss"]));
             assert_close(&format!("{label} gradient"), &ours.d_log_prob, &flat(&golden["gradient"]));
             let mut metrics = prepared.metrics;
-            metrics.extend(ours.metrics.iter().map(|m| (m.name.to_owned(), m.sum / m.count)));
+            metrics.extend(ours.metrics.iter().map(|m| (m.name.to_string(), m.sum / m.count)));
             assert_metrics(&label, &metrics, &golden["metrics"]);
         }
     }

@@ -14,6 +14,7 @@ mod offline_rows;
 mod online_dpo;
 mod preferences;
 mod python_estimators;
+mod python_losses;
 mod python_rewards;
 mod ranking;
 mod rewards;

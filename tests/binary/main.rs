@@ -48,6 +48,7 @@ mod improve;
 mod inspect;
 mod kept_work;
 mod long_texts;
+mod losses;
 mod metric_names;
 mod micro_batches;
 mod mistakes;

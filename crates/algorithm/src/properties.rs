@@ -73,7 +73,7 @@ fn one_token(log_prob: f32, old_log_prob: Option<f32>, advantage: f32) -> LossRe
 fn dual_clip_caps_the_cost_of_a_negative_advantage() {
     let capped = one_token(-1.0, Some(-3.0), -2.0);
     assert_eq!((capped.loss, capped.d_log_prob[0]), (6.0, 0.0));
-    assert_eq!(capped.metrics[2], Metric { name: "actor/pg_clipfrac_lower", sum: 1.0, count: 1.0 });
+    assert_eq!(capped.metrics[2], Metric { name: "actor/pg_clipfrac_lower".into(), sum: 1.0, count: 1.0 });
     let far = one_token(0.0, Some(-500.0), -1.0);
     assert_eq!((far.loss, far.d_log_prob[0]), (3.0, 0.0));
 }

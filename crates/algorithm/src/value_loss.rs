@@ -43,6 +43,6 @@ pub fn value_loss(x: &ValueColumns, cliprange: f64) -> ValueLoss {
         sum += value;
         count += 1.0;
     }
-    let metric = |name, sum| Metric { name, sum, count };
+    let metric = |name: &'static str, sum| Metric { name: name.into(), sum, count };
     ValueLoss { loss, d_values, metrics: [metric("critic/vf_clipfrac", clipped), metric("critic/vpred_mean", sum)] }
 }

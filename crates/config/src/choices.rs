@@ -8,6 +8,7 @@ pub(super) const ADDING_NAMES: &[(&str, &str)] = &[("reward_model.reward_functio
 /// Keys whose values are names in a registry, with the setting of a file that brings other names.
 pub(super) const OPENED: &[(&str, &str)] = &[
     ("algorithm.adv_estimator", "algorithm.custom_adv_estimator.path"),
+    ("actor_rollout_ref.actor.policy_loss.loss_mode", "actor_rollout_ref.actor.policy_loss.path"),
     ("actor_rollout_ref.rollout.agent.default_agent_loop", "actor_rollout_ref.rollout.agent.agent_loop_config_path"),
     ("rollout.agent.default_agent_loop", "rollout.agent.agent_loop_config_path"),
 ];

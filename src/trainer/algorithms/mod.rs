@@ -8,6 +8,6 @@ pub use choices::choices;
 pub(super) use estimator::RunEstimator;
 pub use resolve::options;
 pub(super) use resolve::{
-    Correction, batch_shaping, corrections, needs_old_log_probs, normalize_advantages, objective, pf_ppo, policy_loss,
-    reads_sum_pi_squared, section, shaping,
+    Correction, actor_section, batch_shaping, corrections, needs_old_log_probs, normalize_advantages, objective, pf_ppo,
+    policy_loss, reads_sum_pi_squared, section, shaping,
 };

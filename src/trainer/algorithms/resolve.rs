@@ -110,13 +110,16 @@ pub(crate) fn batch_shaping(config: &PpoConfig) -> RewardShaping {
     RewardShaping { normalize: algorithm.normalize_reward, clip: algorithm.reward_clip_range, ..RewardShaping::default() }
 }
 
-/// Returns the policy loss of a run; the default if a teacher's loss replaces it.
+/// Returns the policy loss of a run, which has no formula if a file brings it; the default if a teacher's loss replaces it.
 ///
 /// # Errors
 /// If no registry has the name.
 pub(crate) fn policy_loss(config: &PpoConfig) -> Result<&'static PolicyLoss> {
     if !config.reads_advantages() {
         return policy_loss::find("vanilla").context("no policy loss vanilla");
+    }
+    if config.actor_rollout_ref.actor.policy_loss.path.is_some() {
+        return Ok(&policy_loss::CUSTOM);
     }
     let settings = Value::serialize(config)?;
     let is_on = |switch: &str| matches!(setting(&settings, switch), Ok(OptionValue::Bool(true)));
@@ -130,6 +133,14 @@ pub(crate) fn policy_loss(config: &PpoConfig) -> Result<&'static PolicyLoss> {
 pub fn options(config: &PpoConfig, keys: &[&'static str]) -> Result<Options> {
     let settings = Value::serialize(config)?;
     Options::read(keys, |key| setting(&settings, key))
+}
+
+/// Returns the section of the actor as JSON, with words for floats that JSON lacks.
+///
+/// # Errors
+/// If the section cannot be written.
+pub(crate) fn actor_section(config: &PpoConfig) -> Result<serde_json::Value> {
+    Ok(json(&Value::serialize(&config.actor_rollout_ref.actor)?))
 }
 
 /// Returns the section `algorithm` as JSON, with words for floats that JSON lacks.

@@ -112,7 +112,11 @@ impl Distillation {
             let advantages: Vec<f32> = clamped.iter().map(|x| -x).collect();
             // The mask of the rewards' loss excludes tokens of low entropy; the teacher judges all tokens.
             let mut loss = objective.evaluate(&LossColumns { advantages: &advantages, weights, entropy_mask: None, ..*x });
-            loss.metrics.iter_mut().for_each(|metric| metric.name = renamed(metric.name));
+            for metric in &mut loss.metrics {
+                if let Some(name) = renamed(&metric.name) {
+                    metric.name = name.into();
+                }
+            }
             return loss;
         }
         // A masked token may have any value, even NaN, which a weight of 0 would not remove.
@@ -163,15 +167,15 @@ fn sum(mut rewards: LossResult, coef: f64, own: LossResult) -> LossResult {
 fn mean(name: &'static str, values: impl Iterator<Item = f32>) -> Metric {
     let (mut sum, mut count) = (0.0, 0.0);
     values.for_each(|x| (sum, count) = (sum + f64::from(x), count + 1.0));
-    Metric { name, sum, count }
+    Metric { name: name.into(), sum, count }
 }
 
 /// Returns verl's name, for this loss, of a metric of the clipped policy loss.
-fn renamed(name: &'static str) -> &'static str {
+fn renamed(name: &str) -> Option<&'static str> {
     match name {
-        "actor/pg_clipfrac" => "distillation/pg_clipfrac",
-        "actor/pg_clipfrac_lower" => "distillation/pg_clipfrac_lower",
-        "actor/ppo_kl" => "distillation/ppo_kl",
-        other => other,
+        "actor/pg_clipfrac" => Some("distillation/pg_clipfrac"),
+        "actor/pg_clipfrac_lower" => Some("distillation/pg_clipfrac_lower"),
+        "actor/ppo_kl" => Some("distillation/ppo_kl"),
+        _ => None,
     }
 }

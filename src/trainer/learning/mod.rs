@@ -2,6 +2,7 @@
 
 mod checkpoint;
 mod critic;
+mod custom_loss;
 pub(super) mod distillation;
 mod log_prob;
 mod mini_batch;
@@ -15,4 +16,5 @@ pub(super) mod totals;
 mod update;
 
 pub(super) use checkpoint::LOAD_CONTENTS;
+pub(super) use custom_loss::CustomLoss;
 pub(super) use side::LearningSide;

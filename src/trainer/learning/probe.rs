@@ -1,5 +1,7 @@
 //! The part of an update of the actor that `trainer replay` shows: every token of a mini-batch, and the gradient of each trajectory.
 
+use anyhow::Result;
+
 use super::side::LearningSide;
 use super::totals::Totals;
 use super::update::ActorMiniBatch;
@@ -12,12 +14,21 @@ use burnish_optim::GradientSum;
 impl LearningSide {
     /// Passes over each trajectory of a mini-batch alone, with its weights in the mini-batch, before the update. `gradients`: the
     /// gradients of the mini-batch.
-    pub(super) fn look(&self, probe: &StepProbe, update: usize, mini: &mut ActorMiniBatch, gradients: &GradientSum) {
+    ///
+    /// # Errors
+    /// If the user's loss fails.
+    pub(super) fn look(
+        &self,
+        probe: &StepProbe,
+        update: usize,
+        mini: &mut ActorMiniBatch,
+        gradients: &GradientSum,
+    ) -> Result<()> {
         let models = self.models();
         for (j, &trajectory) in mini.trajectories.iter().enumerate() {
             let (mut own, mut columns) = (Gradients::default(), TokenColumns::default());
             let mut seen = |of: &BatchColumns, stats: &TokenStats| columns = self.token_columns(update, of, stats);
-            self.accumulate_slice(&models, (mini, &[j]), true, &mut own, &mut Totals::default(), &mut seen);
+            self.accumulate_slice(&models, (mini, &[j]), true, &mut own, &mut Totals::default(), &mut seen)?;
             let gradient = SampleGradient::measure(update, &own, gradients.whole());
             probe.look(|step| {
                 let Some(sample) = step.samples.get_mut(trajectory) else { return };
@@ -25,6 +36,7 @@ impl LearningSide {
                 sample.texts[0].updates.push(columns);
             });
         }
+        Ok(())
     }
 
     /// Returns the values of the tokens of a trajectory under the current policy.
@@ -45,7 +57,7 @@ impl LearningSide {
             log_prob: stats.log_prob.clone(),
             entropy: stats.entropy.clone(),
             ratio: Some(x.old_log_prob.map_or_else(|| vec![1.0; stats.log_prob.len()], ratio)),
-            clipped: none.is_none().then_some(clipped),
+            clipped: (none.is_none() && self.custom_loss.is_none()).then_some(clipped),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
 
+use super::custom_loss::CustomLoss;
 use super::distillation::Distillation;
 use burnish_algorithm::aggregate::Aggregation;
 use burnish_algorithm::loss::PolicyObjective;
@@ -27,6 +28,8 @@ pub struct LearningSide {
     pub distillation: Option<Distillation>,
     /// Objective that the actor minimises.
     pub objective: PolicyObjective,
+    /// The user's policy loss, with `actor.policy_loss.path`; `objective` then has no policy loss.
+    pub custom_loss: Option<Arc<CustomLoss>>,
     pub aggregation: &'static Aggregation,
     pub(crate) critic_aggregation: &'static Aggregation,
     /// Temperature that divides the logits in every log-prob of training (`rollout.temperature`).

@@ -15,7 +15,8 @@ use burnish_algorithm::options::OptionValue;
 use burnish_algorithm::policy_loss::{self, CLIPPING, DUAL_CLIP, LossOptions};
 use burnish_config::PpoConfig;
 use burnish_config::schema::{
-    DistillationConfig, DistillationLossConfig, DistillationMode, LOSS_MODE, Location, RewardManager, TEACHER, TurnRewards,
+    DistillationConfig, DistillationLossConfig, DistillationMode, LOSS_FILE, LOSS_MODE, Location, RewardManager, TEACHER,
+    TurnRewards,
 };
 use burnish_model::hf_config::HfConfig;
 use burnish_model::{CausalLm, DecoderConfig, Divergence, Init};
@@ -171,6 +172,6 @@ pub(crate) fn unused_options(config: &DistillationConfig, once: Condition) -> Ve
         (unsigned, &[key!("clip_ratio_high")]),
         (once, &clipping),
         (alone, &of_task),
-        (alone, &[LOSS_MODE, "actor_rollout_ref.actor.policy_loss.top_entropy_quantile"]),
+        (alone, &[LOSS_MODE, LOSS_FILE, "actor_rollout_ref.actor.policy_loss.top_entropy_quantile"]),
     ])
 }

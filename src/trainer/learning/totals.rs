@@ -50,7 +50,7 @@ impl Totals {
     /// Adds means over tokens.
     pub(crate) fn add_metrics(&mut self, metrics: &[Metric]) {
         for metric in metrics {
-            add(&mut self.per_token, metric.name.into(), [(metric.sum, metric.count)]);
+            add(&mut self.per_token, metric.name.clone(), [(metric.sum, metric.count)]);
         }
     }
 

@@ -3,7 +3,7 @@
 //! A token's weight in the loss, and all other facts about the mini-batch, come from counts of the whole mini-batch: gradients do
 //! not depend on its division.
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
 use super::distillation::TeacherLossInputs;
 use super::mini_batch::{MiniBatch, lengths, micro_batches, mini_batches};
@@ -14,6 +14,7 @@ use crate::job::Context;
 use crate::trainer::batch::Batch;
 use crate::trainer::batch::columns::{BatchColumns, Column};
 use crate::trainer::batch::nonfinite::{NonfiniteValue, nonfinite_sequence, on_nonfinite};
+use crate::trainer::state::nothing_updated;
 use burnish_algorithm::aggregate::token_weights;
 use burnish_algorithm::loss::{LossColumns, LossResult};
 use burnish_algorithm::policy_loss;
@@ -21,6 +22,7 @@ use burnish_algorithm::scatter;
 use burnish_model::token_stats::TokenGrads;
 use burnish_model::{CausalLm, ComparisonTarget, Gradients, Sequence, TokenStats};
 use burnish_optim::{GradientSum, Update};
+use burnish_reward::python::GlobalBatchInfo;
 use burnish_tracking::Metrics;
 use burnish_util::rng::Stream;
 
@@ -29,7 +31,7 @@ impl LearningSide {
     ///
     /// # Errors
     /// If a loss or a gradient is not finite and `trainer.on_nonfinite=error`, or an update broke the weights.
-    pub fn update_actor(&mut self, batch: &Batch, at: &Context, metrics: &mut Metrics) -> Result<()> {
+    pub(crate) fn update_actor(&mut self, batch: &Batch, at: &Context, metrics: &mut Metrics) -> Result<()> {
         let lr = self.actor.lr_at((at.step - self.first_actor_step()) as usize);
         let mut totals = Totals::default();
         let before = at.probe.as_ref().map(|_| self.actor.snapshot());
@@ -40,10 +42,15 @@ impl LearningSide {
                 trajectories: &trajectories,
                 groups: trajectories.iter().map(|&i| batch.group[i]).collect(),
                 place: [at.step, epoch as u64, place as u64],
+                size,
             };
-            let (gradients, nonfinite) = self.accumulate(&mut mini, &mut totals);
+            let accumulated = self.accumulate(&mut mini, &mut totals);
+            let (gradients, nonfinite) = match accumulated {
+                Err(error) if index == 0 && !self.has_critic() => return Err(nothing_updated(error, at.step)),
+                accumulated => accumulated.with_context(|| format!("step {}, update {}", at.step, index + 1))?,
+            };
             if let Some(probe) = &at.probe {
-                self.look(probe, index + 1, &mut mini, &gradients);
+                self.look(probe, index + 1, &mut mini, &gradients)?;
             }
             let weights = self.actor.sample();
             let update = match &nonfinite {
@@ -102,7 +109,10 @@ impl LearningSide {
     }
 
     /// Returns the gradients of one mini-batch, and the first value on the way that is not finite. Each rank computes its slices.
-    fn accumulate(&self, mini: &mut ActorMiniBatch, totals: &mut Totals) -> (GradientSum, Option<NonfiniteValue>) {
+    ///
+    /// # Errors
+    /// If the user's loss fails, on any rank.
+    fn accumulate(&self, mini: &mut ActorMiniBatch, totals: &mut Totals) -> Result<(GradientSum, Option<NonfiniteValue>)> {
         let ranks = &self.actor.ranks;
         let slices = ranks.slices().cut(&lengths(&mini.sequences), &mini.groups);
         let cut = |slice: &[usize]| micro_batches(&self.plan.actor, &mini.sequences, slice);
@@ -114,12 +124,22 @@ impl LearningSide {
             self.prepare(mini, &self.current_stats(mini), totals);
             is_prepared = true;
         }
+        let mut failure = None;
         let (gradients, found) = GradientSum::over(ranks, &slices, |slice, gradients| {
             let mut totals = Totals::default();
-            let nonfinite = self.accumulate_slice(&models, (mini, slice), is_prepared, gradients, &mut totals, &mut |_, _| ());
-            (totals, nonfinite)
+            let seen = &mut |_: &BatchColumns, _: &TokenStats| ();
+            match self.accumulate_slice(&models, (mini, slice), is_prepared, gradients, &mut totals, seen) {
+                Ok(nonfinite) => (totals, nonfinite),
+                Err(error) => {
+                    failure.get_or_insert(error);
+                    (totals, None)
+                }
+            }
         });
-        (gradients, totals.merge(found))
+        if self.custom_loss.is_some() {
+            ranks.agree(failure.map_or(Ok(()), Err))?;
+        }
+        Ok((gradients, totals.merge(found)))
     }
 
     /// Returns the actor, and the reference if the loss compares the two, for the passes of a mini-batch.
@@ -130,6 +150,9 @@ impl LearningSide {
 
     /// Adds the gradients of a slice of a mini-batch, micro-batch by micro-batch. Returns the first value on the way that is not
     /// finite. `seen` gets the columns and statistics of each micro-batch.
+    ///
+    /// # Errors
+    /// If the user's loss fails.
     pub(super) fn accumulate_slice(
         &self,
         (model, reference): &(CausalLm, Option<CausalLm>),
@@ -138,8 +161,9 @@ impl LearningSide {
         gradients: &mut Gradients,
         totals: &mut Totals,
         seen: &mut dyn FnMut(&BatchColumns, &TokenStats),
-    ) -> Option<NonfiniteValue> {
-        let mut nonfinite = None;
+    ) -> Result<Option<NonfiniteValue>> {
+        let (mut nonfinite, mut failure) = (None, None);
+        let counts = self.custom_loss.as_ref().map(|_| self.counts(mini));
         for micro in &micro_batches(&self.plan.actor, &mini.sequences, slice) {
             let sequences = mini.sequences_of(micro);
             let tokens = self.distillation.as_ref().and_then(|d| d.top_k(model, &sequences, self.temperature));
@@ -151,7 +175,11 @@ impl LearningSide {
                     is_prepared = true;
                 }
                 let columns = mini.columns.select(micro);
-                let result = self.loss(&columns, stats, totals);
+                let result = self.loss(&columns, stats, counts, totals).unwrap_or_else(|error| {
+                    failure.get_or_insert(error);
+                    let nothing = vec![0.0; stats.log_prob.len()];
+                    LossResult { d_log_prob: nothing.clone(), d_entropy: nothing, ..LossResult::default() }
+                });
                 seen(&columns, stats);
                 if nonfinite.is_none() {
                     let found = nonfinite_of(stats, &result, columns.offsets());
@@ -167,23 +195,46 @@ impl LearningSide {
                 TokenGrads { log_prob: result.d_log_prob, entropy: result.d_entropy, full_kl: result.d_full_kl }
             });
             self.actor.ranks.beat();
+            if let Some(error) = failure {
+                return Err(error);
+            }
         }
-        nonfinite
+        Ok(nonfinite)
     }
 
-    /// Returns the loss of a micro-batch with its derivatives. `stats`: of the current policy.
-    fn loss(&self, columns: &BatchColumns, stats: &TokenStats, totals: &mut Totals) -> LossResult {
+    /// Returns the counts of a mini-batch for the user's loss.
+    fn counts(&self, mini: &ActorMiniBatch) -> GlobalBatchInfo {
+        let (actor, data) = (&self.config.actor_rollout_ref.actor, &self.config.data);
+        GlobalBatchInfo {
+            dp_size: 1,
+            batch_num_tokens: mini.columns[Column::Mask].iter().map(|&mask| f64::from(mask)).sum(),
+            global_batch_size: mini.size,
+            loss_scale_factor: actor.loss_scale_factor.unwrap_or(data.max_response_length as f64),
+        }
+    }
+
+    /// Returns the loss of a micro-batch with its derivatives. `stats`: of the current policy; `counts`: for the user's loss.
+    fn loss(
+        &self,
+        columns: &BatchColumns,
+        stats: &TokenStats,
+        counts: Option<GlobalBatchInfo>,
+        totals: &mut Totals,
+    ) -> Result<LossResult> {
         // If the teacher's loss is the only loss, advantages do not exist.
         let none = columns.get(Column::Advantages).is_none().then(|| vec![0.0; columns.tokens()]);
         let x = self.loss_columns(columns, stats, none.as_deref());
-        let result = self.objective.evaluate(&x);
-        match self.distillation.as_ref().filter(|_| !x.log_prob.is_empty()) {
+        let mut result = self.objective.evaluate(&x);
+        if let (Some(custom), Some(counts), false) = (&self.custom_loss, counts, x.log_prob.is_empty()) {
+            result = custom.add(result, &x, self.aggregation, counts)?;
+        }
+        Ok(match self.distillation.as_ref().filter(|_| !x.log_prob.is_empty()) {
             Some(distillation) => {
                 let judged = TeacherLossInputs { columns: x, teacher_log_prob: columns.get(Column::TeacherLogProb) };
                 distillation.combine(result, &judged, stats, totals)
             }
             None => result,
-        }
+        })
     }
 
     /// Returns what the loss of a micro-batch reads. `none`: advantages of a batch without that column.
@@ -278,6 +329,8 @@ pub(super) struct ActorMiniBatch<'a> {
     columns: BatchColumns,
     /// Key that is unique in the run: step, epoch and index in the epoch.
     place: [u64; 3],
+    /// Its trajectories, including dropped ones.
+    size: usize,
 }
 
 impl<'a> ActorMiniBatch<'a> {

@@ -192,6 +192,7 @@ fn learning_side(
         reference,
         distillation,
         objective: algorithms::objective(config, advantages.bypass, advantages.correction.clone())?,
+        custom_loss: inputs.custom_loss.clone(),
         aggregation: aggregate::find(&actor.loss_agg_mode).context("unknown loss_agg_mode")?,
         critic_aggregation: aggregate::find(&config.critic.loss_agg_mode).context("unknown loss_agg_mode")?,
         temperature: config.actor_rollout_ref.rollout.temperature as f32,

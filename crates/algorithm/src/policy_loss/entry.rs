@@ -1,5 +1,7 @@
 //! The entry of a policy loss: its input, its output and its description.
 
+use std::borrow::Cow;
+
 use burn::tensor::Tensor;
 
 use super::super::aggregate::{self, Aggregation};
@@ -62,7 +64,7 @@ impl LossInput<'_> {
 
     /// Returns the mean of a value over the trained tokens.
     pub(super) fn mean(&self, name: &'static str, values: Tensor<1>) -> Metric {
-        Metric { name, sum: masked_sum(values, &self.mask), count: masked_sum(self.mask.clone(), &self.mask) }
+        Metric { name: name.into(), sum: masked_sum(values, &self.mask), count: masked_sum(self.mask.clone(), &self.mask) }
     }
 
     /// Returns a metric of 0, which verl reports for this loss too although it has no meaning.
@@ -115,9 +117,9 @@ impl LossOptions {
 }
 
 /// A mean over tokens, kept as its parts: adding both over micro-batches before dividing gives the exact mean.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     pub sum: f64,
     pub count: f64,
 }

@@ -8,6 +8,7 @@ mod bypass_mode;
 mod cispo;
 mod clip_cov;
 mod covariance;
+mod custom;
 mod dpo;
 mod dppo_kl;
 mod dppo_tv;
@@ -26,6 +27,7 @@ mod sapo;
 mod vanilla;
 mod vespo;
 
+pub use custom::CUSTOM;
 pub use dpo::loss_types as dpo_loss_types;
 pub use vanilla::{CLIPPING, DUAL_CLIP};
 

@@ -39,6 +39,7 @@ fn run(x: &LossInput) -> PolicyLossOutput {
 
     let trained = lengths.greater_scalar(0.0).float();
     let (sum, count) = (masked_sum(is_clipped.float(), &trained), masked_sum(trained.clone(), &trained));
-    let metrics = vec![Metric { name: "actor/pg_clipfrac", sum, count }, x.mean("actor/ppo_kl", difference.detach().neg())];
+    let metrics =
+        vec![Metric { name: "actor/pg_clipfrac".into(), sum, count }, x.mean("actor/ppo_kl", difference.detach().neg())];
     PolicyLossOutput { per_token: x.weighted(per_token), metrics }
 }

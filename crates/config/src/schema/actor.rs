@@ -84,6 +84,7 @@ impl ActorConfig {
 #[serde(deny_unknown_fields)]
 pub struct PolicyLossConfig {
     pub loss_mode: String,
+    pub path: Option<Location>,
     pub delta: Option<f64>,
     pub top_entropy_quantile: f64,
     pub clip_cov_ratio: f64,

@@ -6,7 +6,7 @@ use super::evaluation::EvalConfig;
 use super::generation::GenerationConfig;
 use super::location_setting::{LocationKind, LocationSetting};
 use super::multi_turn::MultiTurnConfig;
-use super::ppo::PpoConfig;
+use super::ppo::{LOSS_FILE, PpoConfig};
 use super::reward::CustomRewardFunctionConfig;
 use super::types::{Location, ModelInit, OneOrMany};
 
@@ -91,6 +91,14 @@ impl PpoConfig {
         let rollout = &mut self.actor_rollout_ref.rollout;
         locations.extend(conversation_files("actor_rollout_ref.rollout", &mut rollout.multi_turn, &mut rollout.agent));
         locations.extend(reward_file(&mut self.custom_reward_function));
+        locations.extend(one(LOSS_FILE, LocationKind::File, &mut self.actor_rollout_ref.actor.policy_loss.path));
+        let algorithm = &mut self.algorithm;
+        locations.extend(one(
+            "algorithm.custom_adv_estimator.path",
+            LocationKind::File,
+            &mut algorithm.custom_adv_estimator.path,
+        ));
+        locations.extend(one("algorithm.post_processing.path", LocationKind::File, &mut algorithm.post_processing.path));
         locations
     }
 }

@@ -16,6 +16,8 @@ pub const ADV_ESTIMATOR: &str = "algorithm.adv_estimator";
 
 /// The key of the policy loss.
 pub const LOSS_MODE: &str = "actor_rollout_ref.actor.policy_loss.loss_mode";
+/// The setting of the file with the user's policy loss.
+pub const LOSS_FILE: &str = "actor_rollout_ref.actor.policy_loss.path";
 
 /// The configuration of `trainer` for reinforcement learning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! Checks of rewards, advantages and losses that the types of [`PpoConfig`] cannot express.
 
-use super::ppo::{ADV_ESTIMATOR, LOSS_MODE, PpoConfig};
+use super::ppo::{ADV_ESTIMATOR, LOSS_FILE, LOSS_MODE, PpoConfig};
 use super::reward::RewardManager;
 use crate::Report;
 use burnish_registry::Need;
@@ -18,6 +18,7 @@ pub(super) fn algorithm(config: &PpoConfig, report: &mut Report) {
 /// Checks for settings that exclude each other. The refusals of an estimator or a loss are in its own file.
 fn combinations(config: &PpoConfig, report: &mut Report) {
     let algorithm = &config.algorithm;
+    custom_loss(config, report);
     let (file, estimator) = ("algorithm.custom_adv_estimator.path", &algorithm.adv_estimator);
     if algorithm.custom_adv_estimator.path.is_some() && report.choices.find(ADV_ESTIMATOR, estimator).is_some() {
         let message = format!("`{file}` is set but not used, because `{ADV_ESTIMATOR}` is the built-in `{estimator}`");
@@ -31,6 +32,23 @@ fn combinations(config: &PpoConfig, report: &mut Report) {
     if algorithm.use_kl_in_reward && algorithm.filter_groups.metric.as_deref() == Some("seq_final_reward") {
         let message = "`seq_final_reward` includes the KL term, which is not known yet when prompts are filtered";
         report.wrong(METRIC, message, format!("write {METRIC}=seq_reward"));
+    }
+}
+
+/// Checks that the user's policy loss is the loss of the run.
+fn custom_loss(config: &PpoConfig, report: &mut Report) {
+    let loss = &config.actor_rollout_ref.actor.policy_loss;
+    if loss.path.is_none() {
+        return;
+    }
+    if report.choices.find(LOSS_MODE, &loss.loss_mode).is_some() {
+        let message = format!("`{LOSS_FILE}` is set but not used, because `{LOSS_MODE}` is the built-in `{}`", loss.loss_mode);
+        report.wrong(LOSS_FILE, message, format!("write {LOSS_MODE}=NAME with a name in the file, or {LOSS_FILE}=null"));
+    }
+    if loss.top_entropy_quantile < 1.0 {
+        let key = "actor_rollout_ref.actor.policy_loss.top_entropy_quantile";
+        let message = format!("`{key}` chooses tokens for a built-in loss, and `{LOSS_FILE}` brings its own");
+        report.wrong(key, message, format!("write {key}=1.0, and choose the tokens in the file by its argument `entropy`"));
     }
 }
 

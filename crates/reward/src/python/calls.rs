@@ -24,7 +24,7 @@ pub fn functions(pool: &Arc<Pool>) -> Vec<Reward> {
         let runs = match signature.style {
             Style::VerlBatch | Style::Trl => Runs::Together(Arc::new(function)),
             Style::Verl | Style::OpenRlhf => Runs::Each(Arc::new(function)),
-            Style::Plain | Style::Estimator | Style::PostProcessing => return None,
+            Style::Plain | Style::Estimator | Style::PolicyLoss | Style::PostProcessing => return None,
         };
         let wants = signature.wants.clone();
         Some(Reward { check: Arc::new(move |input| has_columns(input, &wants)), ..Reward::new(&signature.name, runs) })

@@ -118,14 +118,20 @@ def process(callee, arguments, payload):
 def estimator(path, name, config):
     """Loads a file and returns the estimator that it registers, or defines as a function, under this name."""
     arrays()
+    return Estimator(name, named_function(path, name, "ADV_ESTIMATOR_REGISTRY"), Settings.of(config))
+
+
+def named_function(path, name, registry):
+    """Loads a file and returns the function that it adds to a registry of verl, or defines, under this name."""
     module = load(path)
-    function = registered_estimators().get(name) or getattr(module, name, None)
+    known = registered(registry)
+    function = known.get(name) or getattr(module, name, None)
     if function is None:
-        own = [key for key, known in registered_estimators().items() if not known.__module__.startswith("verl.")]
+        own = [key for key, value in known.items() if not value.__module__.startswith("verl.")]
         raise Missing(name, own or functions_of(module))
     if not callable(function) or inspect.isclass(function):
         raise Unusable("%s is not a function but %s" % (name, shown(function)))
-    return Estimator(name, function, Settings.of(config))
+    return function
 
 
 def estimate(callee, arguments, payload):

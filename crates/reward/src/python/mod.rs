@@ -10,6 +10,7 @@
 mod calls;
 mod estimator;
 mod options;
+mod policy_loss;
 mod pool;
 mod post_processing;
 mod questions;
@@ -17,5 +18,6 @@ mod questions;
 pub use calls::functions;
 pub use estimator::{PythonColumn, PythonEstimator};
 pub use options::{CodeSource, PoolOptions, Signature, Style};
+pub use policy_loss::{GlobalBatchInfo, PolicyLossColumns, PolicyLossValue, PythonPolicyLoss};
 pub use pool::Pool;
 pub use post_processing::{Processed, PythonPostProcessing, ScoredBatch};

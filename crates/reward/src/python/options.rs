@@ -32,6 +32,9 @@ pub enum CodeSource {
         /// Settings that the estimator gets as `config`.
         config: Value,
     },
+    /// A file of the user with a policy loss: a function of this name, or one registered under it as in verl. `config`: the
+    /// settings of the actor.
+    PolicyLoss { path: String, name: String, config: Value },
     /// A file of the user with a function of this name, which processes the scores of a batch.
     PostProcessing { path: String, name: String, config: Value },
 }
@@ -39,7 +42,10 @@ pub enum CodeSource {
 impl CodeSource {
     pub(super) fn title(&self) -> &str {
         match self {
-            Self::File { path, .. } | Self::Estimator { path, .. } | Self::PostProcessing { path, .. } => path,
+            Self::File { path, .. }
+            | Self::Estimator { path, .. }
+            | Self::PolicyLoss { path, .. }
+            | Self::PostProcessing { path, .. } => path,
             Self::BuiltIn { name, .. } => name,
         }
     }
@@ -49,6 +55,7 @@ impl CodeSource {
         match self {
             Self::File { .. } | Self::BuiltIn { .. } => "custom_reward_function.name",
             Self::Estimator { .. } => "algorithm.adv_estimator",
+            Self::PolicyLoss { .. } => "actor_rollout_ref.actor.policy_loss.loss_mode",
             Self::PostProcessing { .. } => "algorithm.post_processing.name",
         }
     }
@@ -103,6 +110,8 @@ pub enum Style {
     Plain,
     /// Functions of [`CodeSource::Estimator`].
     Estimator,
+    /// Functions of [`CodeSource::PolicyLoss`].
+    PolicyLoss,
     /// Functions of [`CodeSource::PostProcessing`].
     PostProcessing,
 }
@@ -130,6 +139,7 @@ impl Signature {
             "openrlhf" => Style::OpenRlhf,
             "plain" => Style::Plain,
             "estimator" => Style::Estimator,
+            "policy_loss" => Style::PolicyLoss,
             "post_processing" => Style::PostProcessing,
             _ => return None,
         };

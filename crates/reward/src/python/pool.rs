@@ -24,8 +24,8 @@ use burnish_util::suggest::did_you_mean;
 /// Code of a worker.
 static CODE: LazyLock<String> = LazyLock::new(|| {
     let stand_ins = [include_str!("verl_scorers.py"), include_str!("verl.py")];
-    let own =
-        [include_str!("results.py"), include_str!("styles.py")].into_iter().chain(stand_ins).chain([include_str!("columns.py")]);
+    let columns = [include_str!("columns.py"), include_str!("policy_loss.py")];
+    let own = [include_str!("results.py"), include_str!("styles.py")].into_iter().chain(stand_ins).chain(columns);
     [PROCESS, VALUES, MODULES].into_iter().chain(own).chain([include_str!("worker.py")]).collect::<Vec<_>>().join("\n\n")
 });
 /// Names of the files and settings in messages.
@@ -315,6 +315,7 @@ fn setup(source: &CodeSource, options: &PoolOptions, (start_cpu, cpu): (u64, u64
         }
         CodeSource::BuiltIn { name, code, functions } => json!({ "name": name, "code": code, "functions": functions }),
         CodeSource::Estimator { path, name, config } => json!({ "path": path, "estimator": name, "config": config }),
+        CodeSource::PolicyLoss { path, name, config } => json!({ "path": path, "policy_loss": name, "config": config }),
         CodeSource::PostProcessing { path, name, config } => json!({ "path": path, "post_processing": name, "config": config }),
     };
     setup["memory_limit_mb"] = json!(options.memory_limit_mb);

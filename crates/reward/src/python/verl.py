@@ -1,5 +1,6 @@
-# Modules that files written for verl import, for when verl itself is not installed: the registration of advantage estimators, and
-# arithmetic on masked columns. They work on torch tensors and NumPy arrays.
+# Modules that files written for verl import, for when verl itself is not installed: the registration of advantage estimators and
+# policy losses, the aggregation of a loss, and arithmetic on masked columns. All but the aggregation work on torch tensors and NumPy
+# arrays.
 
 import sys
 from enum import Enum
@@ -28,6 +29,10 @@ class Settings(dict):
         return float(value) if value in ("NaN", "Infinity", "-Infinity") else value
 
 
+class ActorSettings(Settings):
+    """The section of the actor, like verl's ActorConfig: a class of its own, because losses of verl refuse an AlgoConfig."""
+
+
 def masked_sum(values, mask, axis=None):
     library = sys.modules["torch" if hasattr(values, "detach") else "numpy"]
     return (library.where(mask != 0, values, 0.0) * mask).sum(axis=axis)  # what is not masked may be NaN
@@ -49,6 +54,26 @@ def masked_whiten(values, mask, shift_mean=True):
     mean, variance = masked_mean(values, mask), masked_var(values, mask)
     whitened = (values - mean) / (variance + 1e-8) ** 0.5
     return whitened if shift_mean else whitened + mean
+
+
+def agg_loss(
+    loss_mat, loss_mask, loss_agg_mode, dp_size=1, batch_num_tokens=None, global_batch_size=None, loss_scale_factor=None
+):
+    """Returns the part of a micro-batch in the loss of its mini-batch, from verl's definition of the modes."""
+    of_response = masked_sum(loss_mat, loss_mask, -1)
+    lengths = loss_mask.sum(-1)
+    if loss_agg_mode in ("token-mean", "token-sum"):
+        tokens = lengths.sum() if batch_num_tokens is None else batch_num_tokens
+        return of_response.sum() * dp_size / (tokens if loss_agg_mode == "token-mean" else 1)
+    responses = (lengths > 0).sum() if global_batch_size is None else global_batch_size
+    divisors = {
+        "seq-mean-token-sum": 1,
+        "seq-mean-token-mean": lengths + 1e-8,
+        "seq-mean-token-sum-norm": loss_mask.shape[-1] if loss_scale_factor is None else loss_scale_factor,
+    }
+    if loss_agg_mode not in divisors:
+        raise ValueError("loss_agg_mode %r is not known; known are token-mean, token-sum, %s" % (loss_agg_mode, ", ".join(divisors)))
+    return (of_response / divisors[loss_agg_mode]).sum() * dp_size / responses
 
 
 def registration(registry):
@@ -89,20 +114,22 @@ def stand_in_for_verl():
     for package in ("verl", "verl.trainer", "verl.trainer.ppo", "verl.utils", "verl.workers"):
         provide(package)
     provide("verl.trainer.config", AlgoConfig=Settings)
-    provide("verl.workers.config", ActorConfig=Settings)
+    provide("verl.workers.config", ActorConfig=ActorSettings)
     provide("verl.utils.torch_functional", **functions)
     provide(
         CORE,
         AdvantageEstimator=Enum("AdvantageEstimator", [(n.upper(), n) for n in ESTIMATORS.split()], type=str, module=CORE),
         ADV_ESTIMATOR_REGISTRY=estimators,
         register_adv_est=registration(estimators),
-        register_policy_loss=registration(losses),  # registered losses are never used: loss_mode does not know their names
+        POLICY_LOSS_REGISTRY=losses,
+        register_policy_loss=registration(losses),
+        agg_loss=agg_loss,
         verl_F=sys.modules["verl.utils.torch_functional"],
     )
     provide_scorers()
     sys.meta_path.append(MissingOfVerl)
 
 
-def registered_estimators():
-    """Returns the functions that are registered as estimators, by name; includes verl's if verl is installed and imported."""
-    return dict(getattr(sys.modules.get(CORE), "ADV_ESTIMATOR_REGISTRY", {}))
+def registered(registry):
+    """Returns the functions in a registry of verl, by name; includes verl's own if verl is installed and imported."""
+    return dict(getattr(sys.modules.get(CORE), registry, {}))

@@ -1,9 +1,7 @@
 # A worker process: it sets up pipes and limits, loads the file of reward functions, and then handles one request after the other.
 # It is run by `python3 -u -c` with the text of process.py, values.py, modules.py (crates/python/src), results.py, styles.py,
-# verl.py
-# and columns.py before it. Reward functions need only Python 3.8 and its standard library. A message is a line of JSON; if it
-# begins
-# with `#N `, N bytes of columns follow it.
+# verl.py, columns.py and policy_loss.py before it. Reward functions need only Python 3.8 and its standard library. A message is a
+# line of JSON; if it begins with `#N `, N bytes of columns follow it.
 
 USER_FILE = "reward file"
 
@@ -42,6 +40,8 @@ def prepare(setup):
     stand_in_for_verl()
     if "estimator" in setup:
         return [estimator(path, setup["estimator"], setup["config"])]
+    if "policy_loss" in setup:
+        return [policy_loss(path, setup["policy_loss"], setup["config"])]
     if "post_processing" in setup:
         return [post_processing(path, setup["post_processing"], setup["config"])]
     found = find(load(path), setup["functions"], path)

@@ -14,6 +14,7 @@ use crate::job::models::check_model;
 use crate::job::problems::Problems;
 use crate::job::token_rules::token_rules;
 use crate::trainer::algorithms::RunEstimator;
+use crate::trainer::learning::CustomLoss;
 use crate::trainer::sampling::reward_model;
 use burnish_config::{BatchPlan, PpoConfig, Tree};
 use burnish_data::{Prompt, Sampler, Tokenizer};
@@ -29,6 +30,7 @@ pub struct TrainerInputs {
     pub rewards: Rewards,
     /// `None` if advantages have no reader.
     pub estimator: Option<Arc<RunEstimator>>,
+    pub custom_loss: Option<Arc<CustomLoss>>,
     pub post_processing: Option<PythonPostProcessing>,
     pub agents: Option<Agents>,
     pub tokenizer: Tokenizer,
@@ -58,7 +60,7 @@ impl TrainerInputs {
         note_missing_rows(config, &mut problems);
         let (Some(scorers), Some(tokenizer)) = (scorers, tokenizer) else { return Err(problems.into_error()) };
         problems.end()?;
-        let Scorers { rewards, agents, estimator, post_processing } = scorers;
+        let Scorers { rewards, agents, estimator, custom_loss, post_processing } = scorers;
         let prompts = Prompts::read(config, &tokenizer, rewards.needs, agents.as_ref())?;
         let mut problems = Problems::default();
         let rewards = problems.note(checked_rewards(config, rewards, agents.as_ref(), &prompts));
@@ -71,6 +73,7 @@ impl TrainerInputs {
             plan,
             rewards,
             estimator,
+            custom_loss,
             post_processing,
             agents,
             tokenizer,

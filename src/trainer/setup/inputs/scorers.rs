@@ -1,4 +1,4 @@
-//! Starts the parts that score responses (reward functions, agents, the estimator, post-processing), and checks the rows that
+//! Starts the parts that score responses (reward functions, agents, the estimator, post-processing) and the user's loss, and checks the rows that
 //! they score.
 
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use crate::job::reward_plan::{RewardPlan, check_rows, warn_of_prefilled};
 use crate::job::words::ToLayer;
 use crate::trainer::algorithms::RunEstimator;
 use crate::trainer::batch::post_processing;
+use crate::trainer::learning::CustomLoss;
 use crate::trainer::sampling::scoring;
 use burnish_config::{BatchPlan, PpoConfig};
 use burnish_data::{GroundTruthKey, Prompt, RowNeeds};
@@ -26,6 +27,7 @@ pub(super) struct Scorers<'a> {
     pub rewards: RewardPlan<'a>,
     pub agents: Option<Agents>,
     pub estimator: Option<Arc<RunEstimator>>,
+    pub custom_loss: Option<Arc<CustomLoss>>,
     pub post_processing: Option<PythonPostProcessing>,
 }
 
@@ -47,8 +49,9 @@ impl<'a> Scorers<'a> {
             true => Some(Arc::new(RunEstimator::start(config, plan, interrupt)?)),
             false => None,
         };
+        let custom_loss = CustomLoss::start(config)?.map(Arc::new);
         let post_processing = post_processing::start(config, estimator.as_deref(), interrupt)?;
-        Ok(Self { rewards, agents, estimator, post_processing })
+        Ok(Self { rewards, agents, estimator, custom_loss, post_processing })
     }
 }
 

@@ -27,9 +27,10 @@ pub(crate) fn warn(tree: &Tree, config: &PpoConfig, inputs: &TrainerInputs, shar
         .map(|(key, readers)| (key, format!("trainer.logger has no {}", readers.join(" or "))))
         .collect();
     let named = |key, name, why| unread(&choices, key, &[name]).into_iter().map(move |(key, _)| (key, why));
-    let of_losses = named(LOSS_MODE, loss, "the policy loss does not read it");
+    let has_own_loss = config.actor_rollout_ref.actor.policy_loss.path.is_some() && config.reads_advantages();
+    let of_losses = named(LOSS_MODE, loss, "the policy loss does not read it").filter(|_| !has_own_loss);
     let reads_advantages = config.reads_advantages();
-    // A Python file of the user gets the whole section as its `config`.
+    // A Python file of the user gets the whole section as its `config`; so does a loss.
     let is_own = config.algorithm.custom_adv_estimator.path.is_some();
     let (chosen, why) = match reads_advantages {
         true => (estimator, "the advantage estimator does not read it"),
@@ -38,7 +39,7 @@ pub(crate) fn warn(tree: &Tree, config: &PpoConfig, inputs: &TrainerInputs, shar
     let of_estimators = named(ADV_ESTIMATOR, chosen, why);
     let of_estimators = of_estimators.filter(|(key, _)| !is_own || !reads_advantages || Need::Components.reads().contains(key));
     let mut processes = inputs.agents.as_ref().map(Agents::processes).unwrap_or_default();
-    processes.python |= is_own || config.algorithm.post_processing.path.is_some();
+    processes.python |= is_own || has_own_loss || config.algorithm.post_processing.path.is_some();
     let model = lora_settings::unused_options(&config.actor_rollout_ref.model.lora());
     let critic = config.has_critic().then(|| lora_settings::unused_options(&config.critic.model.lora()));
     let of_lora = model.into_iter().chain(critic.into_iter().flatten());
