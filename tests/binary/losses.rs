@@ -34,7 +34,7 @@ fn a_loss_of_a_file_trains_as_the_same_one_built_in() {
     assert!(built_in.iter().zip(&own).all(close), "{own:?}\n{built_in:?}");
     let clip =
         rows(&folder.path().join("gpg_by_hand")).iter().map(|(_, row)| row["actor/clip"].as_f64().unwrap()).collect::<Vec<_>>();
-    assert_eq!(clip, [0.2, 0.2]);
+    assert!(clip.len() == 2 && clip.iter().all(|clip| (clip - 0.2).abs() < 1e-12), "{clip:?}");
 }
 
 /// Each entry: (further arguments, parts of the message).

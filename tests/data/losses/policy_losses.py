@@ -33,5 +33,5 @@ def gpg_by_hand(log_prob, advantages, response_mask, loss_agg_mode, config, roll
     return loss, {"actor/clip": config.clip_ratio}, -advantages * weights
 
 
-def entropy_by_hand(log_prob, entropy, response_mask, config, **kwargs):
+def entropy_by_hand(entropy, response_mask):
     return -0.5 * (entropy * response_mask).sum(), {}, {"entropy": -0.5 * response_mask}

@@ -76,7 +76,7 @@ def post_processing(path, name, config):
     """Loads a file and returns its function of this name."""
     arrays()
     [(name, function)] = find(load(path), [name], path)
-    return PostProcessing(name, function, Settings.of(config))
+    return PostProcessing(name, function, AlgorithmSettings.of(config))
 
 
 def process(callee, arguments, payload):
@@ -118,7 +118,7 @@ def process(callee, arguments, payload):
 def estimator(path, name, config):
     """Loads a file and returns the estimator that it registers, or defines as a function, under this name."""
     arrays()
-    return Estimator(name, named_function(path, name, "ADV_ESTIMATOR_REGISTRY"), Settings.of(config))
+    return Estimator(name, named_function(path, name, "ADV_ESTIMATOR_REGISTRY"), AlgorithmSettings.of(config))
 
 
 def named_function(path, name, registry):

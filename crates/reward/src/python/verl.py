@@ -13,7 +13,7 @@ ESTIMATORS = """
 
 
 class Settings(dict):
-    """A section of settings, read by attribute, by item or by `get`, like verl's AlgoConfig."""
+    """A section of settings, read by attribute, by item or by `get`."""
 
     def __getattr__(self, name):
         if name in self:
@@ -29,8 +29,12 @@ class Settings(dict):
         return float(value) if value in ("NaN", "Infinity", "-Infinity") else value
 
 
+class AlgorithmSettings(Settings):
+    """The section of the algorithm, verl's AlgoConfig."""
+
+
 class ActorSettings(Settings):
-    """The section of the actor, like verl's ActorConfig: a class of its own, because losses of verl refuse an AlgoConfig."""
+    """The section of the actor, verl's ActorConfig. It is not an AlgoConfig, which losses written for verl refuse."""
 
 
 def masked_sum(values, mask, axis=None):
@@ -113,7 +117,7 @@ def stand_in_for_verl():
     estimators, losses = {}, {}
     for package in ("verl", "verl.trainer", "verl.trainer.ppo", "verl.utils", "verl.workers"):
         provide(package)
-    provide("verl.trainer.config", AlgoConfig=Settings)
+    provide("verl.trainer.config", AlgoConfig=AlgorithmSettings)
     provide("verl.workers.config", ActorConfig=ActorSettings)
     provide("verl.utils.torch_functional", **functions)
     provide(
