@@ -8,9 +8,10 @@ use safetensors::Dtype;
 
 use super::error::CliError;
 use crate::job::hub_names::model_folder;
-use crate::pipelines::export::{ExportForm, export, find_part, is_exported};
+use crate::pipelines::export::{ExportForm, export, export_gguf, find_part, is_exported};
 use crate::pipelines::export_card::is_card;
 use burnish_checkpoint::{best, refuse_inside, step_of};
+use burnish_gguf::TensorType;
 use burnish_hub::{Environment, HubName, MAIN, Push, PushResult, PushTarget, RepoKind};
 use burnish_optim::learner::ADAPTER;
 use burnish_util::fs::read_json;
@@ -24,12 +25,15 @@ pub(crate) struct ExportArgs {
     /// Take the best checkpoint of the run in the given folder
     #[arg(long)]
     best: bool,
-    /// Folder to write; it must not exist
+    /// Folder to write, or file with --gguf; it must not exist
     #[arg(long, value_name = "FOLDER")]
     output: Option<PathBuf>,
     /// Type of the written weights; training uses float32 [default: float32]
     #[arg(long, value_enum)]
     dtype: Option<DtypeArg>,
+    /// Write one GGUF file with the tokenizer, for llama.cpp, with matrices of this type; --output is its name
+    #[arg(long, value_enum, value_name = "TYPE", conflicts_with_all = ["dtype", "max_shard_size", "push_to_hub"])]
+    gguf: Option<GgufArg>,
     /// Maximum size of a file of weights; larger models are split into files with an index [default: 5GB]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     max_shard_size: Option<usize>,
@@ -64,6 +68,26 @@ enum DtypeArg {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+enum GgufArg {
+    Float32,
+    Float16,
+    Bfloat16,
+    #[value(name = "q8_0")]
+    Q8_0,
+}
+
+impl From<GgufArg> for TensorType {
+    fn from(kind: GgufArg) -> Self {
+        match kind {
+            GgufArg::Float32 => Self::F32,
+            GgufArg::Float16 => Self::F16,
+            GgufArg::Bfloat16 => Self::Bf16,
+            GgufArg::Q8_0 => Self::Q8_0,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
 enum LoraArg {
     Merge,
     Keep,
@@ -83,6 +107,11 @@ pub(super) fn run(args: &ExportArgs) -> Result<(), CliError> {
     let push = push.transpose().map_err(CliError::setup)?;
     let folder = match &source {
         Source::Exported(folder) => folder,
+        Source::Gguf { part, kind, base, output } => {
+            export_gguf(part, *kind, base.as_deref(), output).map_err(CliError::run)?;
+            tracing::info!("the model is written to {}", output.display());
+            return Ok(());
+        }
         Source::Checkpoint { part, form, output } => {
             let name = push.as_ref().map(Push::repo).or_else(|| output.file_name()?.to_str()).unwrap_or("model");
             export(part, form, output, name).map_err(CliError::run)?;
@@ -150,7 +179,7 @@ fn target(name: &str, args: &ExportArgs, source: &Source) -> Result<PushTarget> 
             let step = [Some(part.as_path()), part.parent()].into_iter().flatten().find_map(|path| step_of(path).ok());
             step.map_or_else(|| "Export of burnish".to_owned(), |step| format!("Export of burnish after step {step}"))
         }
-        Source::Exported(_) => "Export of burnish".to_owned(),
+        Source::Exported(_) | Source::Gguf { .. } => "Export of burnish".to_owned(),
     });
     ensure!(!message.trim().is_empty(), "--commit-message is empty");
     Ok(PushTarget { repo: named.repo, branch, private: args.private, message })
@@ -163,6 +192,13 @@ enum Source {
         form: ExportForm,
         output: PathBuf,
     },
+    /// A checkpoint whose model becomes one file.
+    Gguf {
+        part: PathBuf,
+        kind: TensorType,
+        base: Option<PathBuf>,
+        output: PathBuf,
+    },
     /// A folder that is pushed unchanged.
     Exported(PathBuf),
 }
@@ -173,6 +209,7 @@ fn resolve(args: &ExportArgs) -> Result<Source> {
         ensure!(args.push_to_hub.is_some(), "{} is exported already; --push-to-hub pushes it", args.checkpoint.display());
         let idle = [
             ("--dtype", args.dtype.is_some()),
+            ("--gguf", args.gguf.is_some()),
             ("--max-shard-size", args.max_shard_size.is_some()),
             ("--lora", args.lora.is_some()),
             ("--base", args.base.is_some()),
@@ -188,7 +225,15 @@ fn resolve(args: &ExportArgs) -> Result<Source> {
     let Some(output) = &args.output else { bail!("--output FOLDER is missing: the folder to write") };
     ensure!(!output.exists(), "{} exists already{}", output.display(), already(output, args));
     refuse_inside(output).context("--output")?;
-    Ok(Source::Checkpoint { part, form, output: output.clone() })
+    let output = output.clone();
+    Ok(match (args.gguf, form) {
+        (Some(kind), ExportForm::Weights { base, .. }) => {
+            let is_named = output.extension().is_some_and(|extension| extension == "gguf");
+            ensure!(is_named, "--output {}: with --gguf it is a file, whose name ends in .gguf", output.display());
+            Source::Gguf { part, kind: kind.into(), base, output }
+        }
+        (_, form) => Source::Checkpoint { part, form, output },
+    })
 }
 
 /// Returns the command that pushes an output folder from an earlier attempt.
@@ -212,6 +257,7 @@ fn checkpoint(args: &ExportArgs) -> Result<(PathBuf, ExportForm)> {
     if args.lora == Some(LoraArg::Keep) {
         let idle = [
             ("--dtype", args.dtype.is_some()),
+            ("--gguf", args.gguf.is_some()),
             ("--max-shard-size", args.max_shard_size.is_some()),
             ("--base", args.base.is_some()),
         ];

@@ -12,6 +12,7 @@ use crate::job::merged_weights::{WeightForm, copy, is_weights, write_weights};
 use crate::job::saved_model::{ACTOR, CRITIC, CheckpointChoice, chosen, holds_model, without_model};
 use burnish_checkpoint::{step_of, verify};
 use burnish_data::qwen2_steps::read_otherwise;
+use burnish_gguf::{TensorType, write_gguf};
 use burnish_hub::CARD;
 use burnish_optim::learner::{ADAPTER, HUGGINGFACE};
 use burnish_util::fs::AtomicDir;
@@ -88,6 +89,21 @@ pub fn export(part: &Path, form: &ExportForm, output: &Path, name: &str) -> Resu
             .with_context(|| format!("cannot write {}", readme.display()))?;
     }
     staged.commit()
+}
+
+/// Writes a part of a checkpoint with its tokenizer to one GGUF file, for llama.cpp; it appears complete or not at all. `base`: the
+/// folder of an adapter's base model, `None` for the folder that the adapter names.
+///
+/// # Errors
+/// Those of [`export`], and if llama.cpp has no such model or tokenizer.
+pub fn export_gguf(part: &Path, kind: TensorType, base: Option<&Path>, output: &Path) -> Result<()> {
+    let name = output.file_stem().and_then(OsStr::to_str).unwrap_or("model");
+    // The merged weights are in a folder of their own until the file is written.
+    let staged = AtomicDir::stage(output)?;
+    write_weights(part, staged.path(), &WeightForm { dtype: Dtype::F32, name: "float32", shard: usize::MAX, base })?;
+    let file = staged.path().join("model.gguf");
+    write_gguf(staged.path(), &file, kind, name)?;
+    fs::rename(&file, output).with_context(|| format!("cannot write {}", output.display()))
 }
 
 /// Returns true if a folder is an export: a model or an adapter for transformers or PEFT, not a checkpoint.

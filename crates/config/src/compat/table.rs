@@ -47,7 +47,8 @@ const NO_MOE: &str = "mixture-of-experts models are not supported";
 const NO_MTP: &str = "multi-token prediction is not supported";
 const NO_PADDING: &str = "always on: rows are packed without padding, and responses share the pass of their prompt";
 const NO_PROFILER: &str = "there is no profiler; timing_s/* has the time of each phase";
-const NO_PYTHON: &str = "only rewards, tools, environments, algorithm.custom_adv_estimator and actor.policy_loss.path may run Python code";
+const NO_PYTHON: &str =
+    "only rewards, tools, environments, algorithm.custom_adv_estimator and actor.policy_loss.path may run Python code";
 const NO_LIBRARY: &str = "only rewards, tools and environments may run Python code; for a module that registers advantage estimators set algorithm.custom_adv_estimator.path=pkg://MODULE, for one that registers policy losses set actor_rollout_ref.actor.policy_loss.path=pkg://MODULE";
 const NO_QAT: &str = "quantisation is not supported";
 const NO_RAY: &str = "there is no Ray";
