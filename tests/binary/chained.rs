@@ -2,9 +2,8 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Output;
 
-use crate::common::{of_task, rows, small_run, succeed, trainer};
+use crate::common::{messages, of_task, rows, small_run, succeed, trainer};
 
 const SMALL: &[&str] = &[
     "data.train_batch_size=8",
@@ -22,10 +21,6 @@ fn stage(command: &str, run: &Path, model: &Path, more: &[&str]) -> String {
         trainer.args(SMALL).args(settings).args(more);
         trainer
     }))
-}
-
-fn messages(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 #[test]

@@ -108,6 +108,11 @@ pub(crate) fn small_run(folder: &Path, more: &[&str]) -> Command {
     command
 }
 
+/// The messages of a command, as text.
+pub(crate) fn messages(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
 /// The metrics of the last step of a small run, which is the second.
 pub(crate) fn last_step(folder: &Path, name: &str, options: &[&str]) -> Map<String, Value> {
     let at = folder.join(name);

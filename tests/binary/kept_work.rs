@@ -4,11 +4,11 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 use serde_json::Value;
 
-use crate::common::{copy, rows, small_run, succeed, trainer};
+use crate::common::{copy, messages, rows, small_run, succeed, trainer};
 
 /// Every step is saved and validated, and one checkpoint is kept.
 const ONE_KEPT: &[&str] = &[
@@ -23,10 +23,6 @@ const ONE_KEPT: &[&str] = &[
 const SHORT: &[&str] = &["trainer.val_before_train=false", "trainer.test_freq=-1", "data.val_max_samples=8"];
 const SAVED: &[&str] = &["trainer.save_freq=1"];
 const LORA: &[&str] = &["actor_rollout_ref.model.lora_rank=2"];
-
-fn messages(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
 
 /// Returns the message of a command that is refused before it trains.
 fn refused(mut command: Command) -> String {

@@ -34,6 +34,7 @@ mod files;
 mod first_steps;
 mod from_python;
 mod generation;
+mod gguf;
 mod golden_runs;
 mod golden_steps;
 mod gone_clients;

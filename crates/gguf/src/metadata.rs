@@ -15,6 +15,13 @@ use burnish_model::rope::RopeScaling;
 /// If the model has a setting that llama.cpp does not have.
 pub(crate) fn of_model(name: &str, arch: &Architecture, config: &DecoderConfig, kind: TensorType) -> Result<Vec<(String, Meta)>> {
     let Positions::Rotary(rope) = &config.positions else { bail!("positions without rotation have no place in a GGUF file") };
+    if config.activation != arch.activation {
+        bail!("config.json: llama.cpp's {} has the activation {:?}, not {:?}", arch.name, arch.activation, config.activation);
+    }
+    let usual = 1.0 / (config.head_dim as f32).sqrt();
+    if config.attention_scale.is_some_and(|scale| (scale - usual).abs() > 1e-6 * usual) {
+        bail!("config.json: llama.cpp's {} divides scores by √head_dim; query_pre_attn_scalar must be head_dim", arch.name);
+    }
     let number = |x: usize| Meta::U32(x as u32);
     let mut all = vec![
         ("general.architecture".to_owned(), arch.name.into()),
