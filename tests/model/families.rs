@@ -12,9 +12,16 @@ use safetensors::tensor::TensorView;
 use serde_json::{Value, json};
 
 use crate::device::device;
+use crate::transformers::model_folders;
 
+fn goldens() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+/// The golden model of this name, of either folder.
 fn golden(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models").join(name)
+    let found = model_folders(&goldens()).into_iter().find(|folder| folder.ends_with(name));
+    found.unwrap_or_else(|| panic!("no golden model {name}"))
 }
 
 fn load(folder: &Path) -> anyhow::Result<CausalLm> {
@@ -51,8 +58,7 @@ fn write(path: &Path, tensors: &Tensors, dtype: Dtype, encode: &dyn Fn(f32) -> V
 #[test]
 fn every_family_writes_the_files_it_read() {
     let mut seen = Vec::new();
-    for entry in std::fs::read_dir(golden("")).unwrap() {
-        let folder = entry.unwrap().path();
+    for folder in model_folders(&goldens()) {
         let scalar = HfConfig::read(&folder).unwrap().classifier().is_some();
         let model = match scalar {
             true => CausalLm::load_scalar(&folder, Init::Pretrained, None, &device()).unwrap(),
@@ -67,7 +73,7 @@ fn every_family_writes_the_files_it_read() {
     }
     let mut missing = FAMILIES.iter().map(|family| family.model_type).collect::<Vec<_>>();
     missing.retain(|family| !seen.iter().any(|name| name == family));
-    assert!(missing.is_empty(), "families without a model in tests/golden/models: {missing:?}");
+    assert!(missing.is_empty(), "families without a golden model: {missing:?}");
 }
 
 #[test]
@@ -130,6 +136,17 @@ fn older_spellings_of_config_json() {
         ),
         ("gpt_neox", json!({"rope_parameters": null, "rotary_emb_base": 10000, "rotary_pct": 0.25})),
         ("gemma2", json!({"rope_parameters": null, "layer_types": null, "rope_theta": 10000.0})),
+        (
+            "gemma3_text",
+            json!({"rope_parameters": null, "layer_types": null, "rope_theta": 1e6, "rope_local_base_freq": 1e4,
+                   "sliding_window_pattern": 2}),
+        ),
+        ("olmo3", json!({"rope_parameters": null, "rope_theta": 500000})),
+        ("glm", json!({"rope_parameters": null, "rope_theta": 10000.0, "partial_rotary_factor": 0.5})),
+        ("phi3", json!({"rope_parameters": null, "rope_scaling": null, "rope_theta": 10000.0})),
+        ("cohere2", json!({"rope_parameters": null, "layer_types": null, "rope_theta": 10000, "sliding_window_pattern": 2})),
+        ("exaone4", json!({"rope_parameters": null, "layer_types": null, "sliding_window_pattern": 2})),
+        ("smollm3", json!({"rope_parameters": null, "layer_types": null, "no_rope_layers": null})),
         ("gemma", json!({"hidden_act": "gelu", "hidden_activation": null, "rope_parameters": null})),
     ] {
         let folder = tempfile::tempdir().unwrap();

@@ -10,7 +10,7 @@ use burnish::optim::{Learner, OptimizerSettings, Schedule, find, schedule};
 use serde_json::Value;
 
 use crate::device::{device, for_the_cpu};
-use crate::transformers::{goldens, sequences, supervised};
+use crate::transformers::{goldens, model_folders, sequences, supervised};
 
 /// The tensors of a model's files, by transformers' names of the parameters: GPT-NeoX's head is `embed_out` in files.
 fn tensors(model: &CausalLm) -> BTreeMap<String, Vec<f32>> {
@@ -36,11 +36,12 @@ fn golden_optimizers_of_families() {
     let file: Value = serde_json::from_slice(&std::fs::read(goldens().join("family-optimizers.json")).unwrap()).unwrap();
     let number = |key: &str| file[key].as_f64().unwrap();
     let (lr, updates) = (number("lr"), file["updates"].as_u64().unwrap());
+    let folders = model_folders(&goldens());
     let mut seen = Vec::new();
     let mut wrong = Vec::new();
     for case in file["cases"].as_array().unwrap() {
         let [name, optimizer] = ["model", "optimizer"].map(|key| case[key].as_str().unwrap());
-        let folder = goldens().join("models").join(name);
+        let folder = folders.iter().find(|folder| folder.ends_with(name)).unwrap_or_else(|| panic!("no golden model {name}"));
         let golden: Value = serde_json::from_slice(&std::fs::read(folder.join("golden.json")).unwrap()).unwrap();
         let config: Value = serde_json::from_slice(&std::fs::read(folder.join("config.json")).unwrap()).unwrap();
         seen.push((config["model_type"].as_str().unwrap().to_owned(), optimizer));
@@ -55,7 +56,7 @@ fn golden_optimizers_of_families() {
         let mut learner = Learner {
             name: "model",
             ranks: Ranks::alone(),
-            model: CausalLm::load(&folder, Init::Pretrained, &device()).unwrap().trainable(),
+            model: CausalLm::load(folder, Init::Pretrained, &device()).unwrap().trainable(),
             optimizer: find(optimizer).unwrap().build(&settings).unwrap(),
             schedule: Schedule::new(schedule::find("constant").unwrap(), updates as usize),
             lr,

@@ -15,6 +15,7 @@ mod device;
 #[cfg(feature = "gpu")]
 mod device_run;
 mod divergence;
+mod every_family;
 mod export;
 mod failing_kernel;
 mod families;

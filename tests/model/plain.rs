@@ -13,7 +13,7 @@ pub(crate) fn rnd<const D: usize>(shape: [usize; D], device: &Device) -> Tensor<
     Tensor::random(shape, Distribution::Normal(0.0, 2.0), device)
 }
 
-pub(crate) const ACTS: [Act; 4] = [Act::Silu, Act::Gelu, Act::GeluTanh, Act::Relu];
+pub(crate) const ACTS: [Act; 5] = [Act::Silu, Act::Gelu, Act::GeluTanh, Act::Relu, Act::SquaredRelu];
 
 /// The definition of an activation, in ordinary operations.
 pub(crate) fn plain_act(x: Tensor<2>, act: Act) -> Tensor<2> {
@@ -25,6 +25,7 @@ pub(crate) fn plain_act(x: Tensor<2>, act: Act) -> Tensor<2> {
             x * (inner.tanh() + 1.0) * 0.5
         }
         Act::Relu => activation::relu(x),
+        Act::SquaredRelu => activation::relu(x).powi_scalar(2),
     }
 }
 

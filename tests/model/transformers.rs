@@ -171,8 +171,10 @@ fn golden_backward_and_adamw() {
         for (parameter, values) in weights::file_tensors(&model.net, &model.config).iter().map(|t| (t.name.clone(), t.values())) {
             let sum: f64 = values.iter().map(|x| x.abs() as f64).sum();
             let expected = torch(step["param_abs_sum"].as_object().unwrap(), &parameter);
+            // A bias of keys that do not rotate moves all scores of a query equally: AdamW turns the rounding error into a step.
+            let rounding = if parameter.ends_with("k_proj.bias") { number("lr") * values.len() as f64 } else { 0.0 };
             assert!(
-                (sum - expected).abs() <= 1e-3 * expected,
+                (sum - expected).abs() <= 1e-3 * expected + rounding,
                 "{name} {parameter} after the step: Σ|w| {sum}, torch has {expected}"
             );
         }

@@ -4,7 +4,7 @@ use anyhow::Result;
 use burn::module::Param;
 use burn::tensor::{Device, Tensor};
 
-use super::config::{DecoderConfig, HeadKind, NormKind, Positions, Residual};
+use super::config::{DecoderConfig, HeadKind, NormKind, Positions, QkNorm, Residual};
 use super::decoder::{Attention, Block, Decoder, Embedding, Linear, Mlp, Norm, Trunk};
 use super::ops::tensor_from_vec;
 use super::weights::FreshHead;
@@ -24,7 +24,7 @@ impl Decoder {
     pub fn random(config: &DecoderConfig, seed: u64, fresh_head: Option<&FreshHead>, device: &Device) -> Result<Self> {
         let unit = match config.norm {
             NormKind::Rms { offset } => 1.0 - offset as f32,
-            NormKind::Layer => 1.0,
+            _ => 1.0,
         };
         let mut parameter = 0;
         Self::build(config, device, &mut |name, shape| {
@@ -73,7 +73,8 @@ impl Builder<'_> {
     fn block(&mut self, at: &str) -> Result<Block> {
         let (c, h) = (self.c, self.c.hidden_size);
         let (q, kv) = (c.num_attention_heads * c.head_dim, c.num_key_value_heads * c.head_dim);
-        let sandwich = c.residual == Residual::Sandwich;
+        let (residual, has_qk_norm) = (c.residual, c.qk_norm != QkNorm::None);
+        let [q_norm, k_norm] = if c.qk_norm == QkNorm::AllHeads { [q, kv] } else { [c.head_dim; 2] };
         Ok(Block {
             self_attn: Attention {
                 q_proj: self.linear(&format!("{at}.self_attn.q_proj"), q, h, c.qkv_bias)?,
@@ -81,8 +82,8 @@ impl Builder<'_> {
                 v_proj: self.linear(&format!("{at}.self_attn.v_proj"), kv, h, c.qkv_bias)?,
                 o_proj: self.linear(&format!("{at}.self_attn.o_proj"), h, q, c.o_bias)?,
                 qkv_lora: None,
-                q_norm: self.norm_if(c.qk_norm, &format!("{at}.self_attn.q_norm"), c.head_dim)?,
-                k_norm: self.norm_if(c.qk_norm, &format!("{at}.self_attn.k_norm"), c.head_dim)?,
+                q_norm: self.norm_if(has_qk_norm, &format!("{at}.self_attn.q_norm"), q_norm)?,
+                k_norm: self.norm_if(has_qk_norm, &format!("{at}.self_attn.k_norm"), k_norm)?,
             },
             mlp: Mlp {
                 gate_proj: match c.gated {
@@ -91,11 +92,20 @@ impl Builder<'_> {
                 },
                 up_proj: self.linear(&format!("{at}.mlp.up_proj"), c.intermediate_size, h, c.mlp_bias)?,
                 down_proj: self.linear(&format!("{at}.mlp.down_proj"), h, c.intermediate_size, c.mlp_bias)?,
+                gate_up_lora: None,
             },
-            input_layernorm: self.norm(&format!("{at}.input_layernorm"), h)?,
-            post_attention_layernorm: self.norm(&format!("{at}.post_attention_layernorm"), h)?,
-            pre_feedforward_layernorm: self.norm_if(sandwich, &format!("{at}.pre_feedforward_layernorm"), h)?,
-            post_feedforward_layernorm: self.norm_if(sandwich, &format!("{at}.post_feedforward_layernorm"), h)?,
+            input_layernorm: self.norm_if(residual.has_input_norm(), &format!("{at}.input_layernorm"), h)?,
+            post_attention_layernorm: self.norm_if(residual.has_second_norm(), &format!("{at}.post_attention_layernorm"), h)?,
+            pre_feedforward_layernorm: self.norm_if(
+                residual == Residual::Sandwich,
+                &format!("{at}.pre_feedforward_layernorm"),
+                h,
+            )?,
+            post_feedforward_layernorm: self.norm_if(
+                residual.normalises_results(),
+                &format!("{at}.post_feedforward_layernorm"),
+                h,
+            )?,
         })
     }
 
@@ -116,12 +126,11 @@ impl Builder<'_> {
     }
 
     fn norm(&mut self, name: &str, len: usize) -> Result<Norm> {
-        let weight = self.vector(&format!("{name}.weight"), len)?;
-        let bias = match self.c.norm {
-            NormKind::Layer => Some(self.vector(&format!("{name}.bias"), len)?),
-            NormKind::Rms { .. } => None,
-        };
-        Ok(Norm { weight, bias })
+        let kind = self.c.norm;
+        let mut vector_if =
+            |has: bool, end: &str| if has { self.vector(&format!("{name}.{end}"), len).map(Some) } else { Ok(None) };
+        let weight = vector_if(kind.has_weight(), "weight")?;
+        Ok(Norm { weight, bias: vector_if(kind.has_bias(), "bias")? })
     }
 
     fn norm_if(&mut self, is_present: bool, name: &str, len: usize) -> Result<Option<Norm>> {

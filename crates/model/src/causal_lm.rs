@@ -25,8 +25,8 @@ use super::lora::AdapterInfo;
 use super::low_precision_weights::LowPrecisionWeights;
 use super::memory::{BYTES, ElementCount};
 use super::noise::EmbeddingNoise;
-use super::ops::{Packed, attention, cast, index};
-use super::rope::cos_sin;
+use super::ops::{Packed, attention, cast, index, tensor_from_vec};
+use super::rope::{RopeConfig, cos_sin};
 use super::tensor_files::{DeferredTensor, write_safetensors};
 use super::weights::{FreshHead, WeightFiles, file_tensors, weights_file};
 use burnish_util::machine::check_fits;
@@ -59,9 +59,14 @@ pub struct CausalLm {
     /// Noise on the embedded tokens of training passes.
     pub(super) noise: Option<Arc<EmbeddingNoise>>,
     pub(super) hf: Arc<HfConfig>,
-    /// The rotary frequencies, and the factor on their cos and sin.
-    pub(super) frequencies: Option<(Arc<Vec<f32>>, f32)>,
+    /// The rotary frequencies.
+    pub(super) frequencies: Option<Frequencies>,
+    /// The rotary frequencies of layers with a window, if they differ.
+    pub(super) local_frequencies: Option<Frequencies>,
 }
+
+/// Rotary frequencies, and the factor on their cos and sin.
+pub(super) type Frequencies = (Arc<Vec<f32>>, f32);
 
 impl CausalLm {
     /// Loads a Hugging Face folder without gradients; see [`CausalLm::trainable`].
@@ -134,10 +139,14 @@ impl CausalLm {
                 Decoder::random(&config, seed, fresh_head, device)?
             }
         };
+        let frequencies_of = |rope: &RopeConfig| -> Frequencies {
+            (rope.inverse_frequencies(config.head_dim).into(), rope.attention_factor as f32)
+        };
         let frequencies = match &config.positions {
-            Positions::Rotary(rope) => Some((rope.inverse_frequencies(config.head_dim).into(), rope.attention_factor as f32)),
+            Positions::Rotary(rope) => Some(frequencies_of(rope)),
             Positions::Learned => None,
         };
+        let local_frequencies = config.local_rope.as_ref().map(frequencies_of);
         Ok(Self {
             config,
             net,
@@ -149,6 +158,7 @@ impl CausalLm {
             noise: None,
             hf: hf.into(),
             frequencies,
+            local_frequencies,
         })
     }
 
@@ -262,17 +272,25 @@ impl CausalLm {
 
     /// Returns the inputs that all blocks share in a pass over rows at these positions.
     pub(super) fn pass(&self, positions: &[usize]) -> Pass<'_> {
-        let rotation = self.frequencies.as_ref().map(|(frequencies, factor)| {
+        let rotation = |(frequencies, factor): &Frequencies| {
             let (cos, sin) = cos_sin(frequencies, *factor, positions, &self.device);
             (cast(cos, self.dtype), cast(sin, self.dtype))
-        });
-        Pass { rotation, ..self.pass_without_rotation() }
+        };
+        let factors = self.config.query_scaling.and_then(|scaling| scaling.factors(positions));
+        let query_scale =
+            factors.map(|factors| cast(tensor_from_vec(factors, [positions.len(), 1, 1], &self.device), self.dtype));
+        Pass {
+            rotation: self.frequencies.as_ref().map(rotation),
+            local_rotation: self.local_frequencies.as_ref().map(rotation),
+            query_scale,
+            ..self.pass_without_rotation()
+        }
     }
 
     /// Does what [`pass`](Self::pass) does, for a model without rotary positions or with a rotation that the caller adds.
     pub(super) fn pass_without_rotation(&self) -> Pass<'_> {
         let (config, dtype, low_precision) = (&self.config, self.dtype, self.low_precision.as_deref());
-        Pass { rotation: None, config, dtype, low_precision, independent_rows: false }
+        Pass { rotation: None, local_rotation: None, query_scale: None, config, dtype, low_precision, independent_rows: false }
     }
 
     /// Returns the hidden states [rows, h] of embedded tokens laid out by `packed`.

@@ -1,11 +1,11 @@
 //! The shape and switches of the shared decoder. [`super::hf_config`] reads them from config.json, family by family.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
 use super::hf_reader::HfReader;
 use super::naming::{self, Naming, TensorLocation};
 use super::ops::{Act, AttentionScoring};
-use super::rope::RopeConfig;
+use super::rope::{QueryScaling, RopeConfig};
 
 /// The order of normalisation and addition around a block's attention and MLP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,16 +14,74 @@ pub enum Residual {
     Sequential,
     /// x += attention(norm₁(x)) + mlp(norm₂(x)) (GPT-NeoX).
     Parallel,
+    /// x += attention(norm(x)) + mlp(norm(x)), with the same norm (Cohere).
+    ParallelOneNorm,
     /// Like `Sequential`, with each result normalised before it is added (Gemma 2).
     Sandwich,
+    /// x += norm(attention(x)), then x += norm(mlp(x)) (OLMo 2).
+    Behind,
+}
+
+impl Residual {
+    /// True if a norm precedes attention.
+    pub(crate) fn has_input_norm(self) -> bool {
+        self != Self::Behind
+    }
+
+    /// True if a block has a norm before its MLP, other than the one before its attention, or a norm behind its attention.
+    pub(crate) fn has_second_norm(self) -> bool {
+        self != Self::ParallelOneNorm
+    }
+
+    /// True if each result is normalised before it is added.
+    pub(crate) fn normalises_results(self) -> bool {
+        matches!(self, Self::Sandwich | Self::Behind)
+    }
+
+    /// The number of norms of a block.
+    pub(crate) fn norms(self) -> usize {
+        match self {
+            Self::ParallelOneNorm => 1,
+            Self::Sequential | Self::Parallel | Self::Behind => 2,
+            Self::Sandwich => 4,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum NormKind {
     /// x / rms(x) · (offset + w); Gemma stores w − 1, so its offset is 1.
     Rms { offset: f64 },
+    /// x / rms(x), without parameters (NanoChat).
+    PlainRms,
     /// (x − mean) / deviation · w + b
     Layer,
+    /// (x − mean) / deviation · w (Cohere)
+    LayerWithoutBias,
+}
+
+impl NormKind {
+    /// True if norms have weights.
+    pub(crate) fn has_weight(self) -> bool {
+        self != Self::PlainRms
+    }
+
+    /// True if norms have biases.
+    pub(crate) fn has_bias(self) -> bool {
+        self == Self::Layer
+    }
+}
+
+/// The norm of queries and keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QkNorm {
+    None,
+    /// A norm over each head, before rotation.
+    PerHead,
+    /// A norm over all heads together, before rotation (OLMo 2).
+    AllHeads,
+    /// A norm over each head, after rotation (NanoChat).
+    AfterRotation,
 }
 
 /// The kind of position embedding.
@@ -60,8 +118,12 @@ pub struct DecoderConfig {
     /// down(act(gate(x)) · up(x)) if true, else down(act(up(x))).
     pub gated: bool,
     pub activation: Act,
-    /// True if each head of queries and keys has an RMSNorm, before rotation.
-    pub qk_norm: bool,
+    /// The rotation of layers with a window, if it differs from the rotation of `positions`.
+    pub local_rope: Option<RopeConfig>,
+    /// Per layer: false if its queries and keys do not rotate (NoPE).
+    pub rotates: Vec<bool>,
+    pub query_scaling: Option<QueryScaling>,
+    pub qk_norm: QkNorm,
     /// True if the q, k and v projections have biases.
     pub qkv_bias: bool,
     /// True if the output projection has a bias.
@@ -70,12 +132,18 @@ pub struct DecoderConfig {
     /// Factor on q·k; 1/√head_dim if `None`.
     pub attention_scale: Option<f32>,
     pub attention_softcap: Option<f32>,
+    /// Factor on logits, before a cap.
+    pub logit_scale: Option<f32>,
     /// Logits become cap·tanh(logit / cap).
     pub logit_softcap: Option<f32>,
     /// Sliding window of each layer: the number of latest keys that a query sees; all if `None`.
     pub windows: Vec<Option<usize>>,
     /// Factor on embedded tokens.
     pub embedding_scale: Option<f32>,
+    /// True if the last norm also applies to the input of the first block.
+    pub embedding_norm: bool,
+    /// Factor on what a block adds to the residual stream.
+    pub residual_scale: Option<f32>,
     /// True if the head is the embedding matrix.
     pub tie_word_embeddings: bool,
     pub head: HeadKind,
@@ -93,11 +161,17 @@ impl DecoderConfig {
         AttentionScoring { scale, softcap: self.attention_softcap, window: self.windows[layer] }
     }
 
+    /// The rotations of the layers.
+    pub(crate) fn ropes(&self) -> impl Iterator<Item = &RopeConfig> {
+        let Positions::Rotary(rope) = &self.positions else { return None.into_iter().chain(&self.local_rope) };
+        Some(rope).into_iter().chain(&self.local_rope)
+    }
+
     /// The location of a parameter in files.
     pub fn place(&self, parameter: &str) -> TensorLocation {
         match (self.head, parameter.strip_prefix("lm_head.")) {
             (HeadKind::Classifier { name, .. }, Some(rest)) => {
-                TensorLocation { name: format!("{name}.{rest}"), part: None, transposed: false }
+                TensorLocation { name: format!("{name}.{rest}"), part: None, in_pairs: false, transposed: false }
             }
             _ => self.naming.place(parameter),
         }
@@ -128,15 +202,21 @@ impl HfReader<'_> {
             positions: Positions::Learned,
             gated: true,
             activation: Act::Silu,
-            qk_norm: false,
+            local_rope: None,
+            rotates: vec![true; layers],
+            query_scaling: None,
+            qk_norm: QkNorm::None,
             qkv_bias: false,
             o_bias: false,
             mlp_bias: false,
             attention_scale: None,
             attention_softcap: None,
+            logit_scale: None,
             logit_softcap: None,
             windows: vec![None; layers],
             embedding_scale: None,
+            embedding_norm: false,
+            residual_scale: None,
             tie_word_embeddings: self.bool_or("tie_word_embeddings", false)?,
             head: HeadKind::Language,
             max_position_embeddings: self.usize_or("max_position_embeddings", 2048)?,
@@ -147,15 +227,12 @@ impl HfReader<'_> {
 
     /// Returns the decoder that descendants of Llama share, without their activation: RMSNorm, gated MLP, rotary positions.
     pub fn gated(&self, kv_heads: usize) -> Result<DecoderConfig> {
+        self.rotating(kv_heads, RopeConfig::read_whole(self, 10_000.0)?)
+    }
+
+    /// Returns [`Self::gated`] with this rotation.
+    pub(crate) fn rotating(&self, kv_heads: usize, rope: RopeConfig) -> Result<DecoderConfig> {
         let (hidden, heads) = (self.usize("hidden_size")?, self.heads("num_attention_heads")?);
-        let rope = RopeConfig::read(self, "rope_theta", "partial_rotary_factor", 1.0)?;
-        if rope.partial != 1.0 {
-            bail!(
-                "`partial_rotary_factor: {}` is not supported: in this family whole heads rotate, and transformers ignores the factor or \
-                 fails; remove it if the model was trained with whole heads",
-                rope.partial
-            );
-        }
         let shape = self.shape(hidden, heads, kv_heads, self.usize("intermediate_size")?, self.layers("num_hidden_layers")?)?;
         Ok(DecoderConfig {
             head_dim: self.head_dim()?,
@@ -168,5 +245,10 @@ impl HfReader<'_> {
     /// Returns [`Self::gated`] with the activation that `hidden_act` names.
     pub(crate) fn llama_like(&self, kv_heads: usize) -> Result<DecoderConfig> {
         Ok(DecoderConfig { activation: self.act_or("hidden_act", "silu")?, ..self.gated(kv_heads)? })
+    }
+
+    /// Reads `num_key_value_heads`, by default the number of heads.
+    pub(crate) fn kv_heads(&self) -> Result<usize> {
+        self.usize_or("num_key_value_heads", self.usize("num_attention_heads")?)
     }
 }

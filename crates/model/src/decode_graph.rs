@@ -92,11 +92,14 @@ mod gpu {
 
     impl DecodeGraph {
         /// Creates a step of `rows` rows, with sequences of at most `width` blocks. If `records` is false, every step launches
-        /// all kernels. Returns `None` if the model is not on a GPU, or its heads are too large for the GPU's attention.
+        /// all kernels. Returns `None` if the model is not on a GPU, its heads are too large for the GPU's attention, or the
+        /// positions of a step enter in another way than by one rotation.
         pub fn new(model: &CausalLm, rows: usize, width: usize, records: bool) -> Option<Self> {
             let trunk = &model.net.model;
             let embedding = Rows::from_tensor(trunk.embed_tokens.weight.val().inner())?;
-            if embedding.tensor.dtype == DType::F64 || !fused::fits(model.config.head_dim) {
+            let config = &model.config;
+            let has_one_rotation = config.local_rope.is_none() && config.query_scaling.is_none();
+            if embedding.tensor.dtype == DType::F64 || !fused::fits(config.head_dim) || !has_one_rotation {
                 return None;
             }
             let prologue = Prologue {

@@ -7,7 +7,7 @@
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 
-use super::config::{DecoderConfig, Residual};
+use super::config::{DecoderConfig, QkNorm, Residual};
 use super::ops::{act, fused, glu, rope};
 use super::residual_stream::ResidualStream;
 
@@ -27,7 +27,7 @@ pub struct Attention {
     pub o_proj: Linear,
     /// The adapter of q, k and v together, in this order, if files hold them as one matrix.
     pub qkv_lora: Option<Lora>,
-    /// The norm over each head of the queries, `[d]`.
+    /// The norm of the queries: over each head, `[d]`, or over all of them, [heads · d].
     pub(crate) q_norm: Option<Norm>,
     pub(crate) k_norm: Option<Norm>,
 }
@@ -38,15 +38,17 @@ pub struct Mlp {
     pub gate_proj: Option<Linear>,
     pub up_proj: Linear,
     pub down_proj: Linear,
+    /// The adapter of gate and up together, in this order, if files hold them as one matrix.
+    pub gate_up_lora: Option<Lora>,
 }
 
 #[derive(Module, Debug)]
 pub struct Block {
     pub self_attn: Attention,
     pub mlp: Mlp,
-    pub input_layernorm: Norm,
-    /// The norm before the MLP; in a sandwich, the norm of the attention's output.
-    pub post_attention_layernorm: Norm,
+    pub input_layernorm: Option<Norm>,
+    /// The norm before the MLP; the norm of the attention's output if results are normalised.
+    pub post_attention_layernorm: Option<Norm>,
     /// The norm before the MLP in a sandwich. `post_feedforward_layernorm` is the norm after the MLP.
     pub(crate) pre_feedforward_layernorm: Option<Norm>,
     pub(crate) post_feedforward_layernorm: Option<Norm>,
@@ -75,9 +77,14 @@ impl Attention {
     /// x [n, h] -> [n, h], in the pass's dtype.
     fn forward(&self, x: Tensor<2>, pass: &Pass, attend: impl FnOnce(Tensor<3>, Tensor<3>, Tensor<3>) -> Tensor<3>) -> Tensor<2> {
         let (n, c) = (x.dims()[0], pass.config);
-        let [q, k, v] = match fused::available(&x) {
+        let [q, k, v] = match fused::available(&x) && matches!(c.qk_norm, QkNorm::None | QkNorm::PerHead) {
             true => self.fused_heads(x, pass),
             false => self.heads(x, pass),
+        };
+        let q = match &pass.query_scale {
+            Some(scale) if q.is_autodiff() => q * Tensor::from_inner(scale.clone()),
+            Some(scale) => q * scale.clone(),
+            None => q,
         };
         pass.linear(attend(q, k, v).reshape([n, c.num_attention_heads * c.head_dim]), &self.o_proj)
     }
@@ -96,15 +103,20 @@ impl Attention {
         let ([n, _], c) = (x.dims(), pass.config);
         let products = self.products(&x, pass, |proj| pass.linear(x.clone(), proj));
         let mut heads = products.into_iter().zip(self.parts(c)).enumerate().map(|(part, (y, (_, count, norm)))| {
-            let y = y.reshape([n, count, c.head_dim]);
-            let y = match norm {
-                Some(norm) => pass.down(pass.norm(pass.up(y), norm)),
-                None => y,
+            let normed_heads = |y: Tensor<3>, now: bool| match norm {
+                Some(norm) if now => pass.down(pass.norm(pass.up(y), norm)),
+                _ => y,
             };
-            match &pass.rotation {
+            let y = match norm {
+                Some(norm) if c.qk_norm == QkNorm::AllHeads => pass.down(pass.norm(pass.up(y), norm)),
+                _ => y,
+            };
+            let y = normed_heads(y.reshape([n, count, c.head_dim]), c.qk_norm == QkNorm::PerHead);
+            let y = match &pass.rotation {
                 Some((cos, sin)) if part < 2 => rope(y, cos.clone(), sin.clone()),
                 _ => y,
-            }
+            };
+            normed_heads(y, c.qk_norm == QkNorm::AfterRotation)
         });
         std::array::from_fn(|_| heads.next().expect("three parts"))
     }
@@ -114,7 +126,7 @@ impl Attention {
         let c = pass.config;
         let products = self.products(&x, pass, |proj| pass.product(x.clone(), proj, None));
         let biases = self.parts(c).map(|(proj, ..)| proj.bias.as_ref().map(|bias| bias.val()));
-        let norms = [&self.q_norm, &self.k_norm].map(|norm| norm.as_ref().map(|norm| pass.weights(norm)));
+        let norms = [&self.q_norm, &self.k_norm].map(|norm| norm.as_ref().map(|norm| pass.weights(norm, &x)));
         fused::heads(products, [c.num_attention_heads, c.num_key_value_heads, c.head_dim], biases, norms, pass.rotation.as_ref())
     }
 
@@ -137,9 +149,14 @@ impl Attention {
 impl Mlp {
     /// x [n, h] -> [n, h], in the pass's dtype.
     fn forward(&self, x: Tensor<2>, pass: &Pass) -> Tensor<2> {
-        let kind = pass.config.activation;
+        let (kind, width) = (pass.config.activation, self.up_proj.weight.dims()[0]);
+        let together = self.gate_up_lora.as_ref().map(|lora| pass.lora(x.clone(), lora));
+        let product = |x: Tensor<2>, layer: &Linear, first: usize| match &together {
+            Some(both) => pass.linear(x, layer) + both.clone().narrow(1, first, width),
+            None => pass.linear(x, layer),
+        };
         let inner = match &self.gate_proj {
-            Some(gate) => glu(pass.linear(x.clone(), gate), pass.linear(x, &self.up_proj), kind),
+            Some(gate) => glu(product(x.clone(), gate, 0), product(x, &self.up_proj, width), kind),
             None => act(pass.linear(x, &self.up_proj), kind),
         };
         pass.linear(inner, &self.down_proj)
@@ -154,22 +171,26 @@ impl Block {
         pass: &Pass,
         attend: impl FnOnce(Tensor<3>, Tensor<3>, Tensor<3>) -> Tensor<3>,
     ) {
-        let attention = self.self_attn.forward(x.normed(&self.input_layernorm, pass), pass, attend);
-        match (pass.config.residual, &self.pre_feedforward_layernorm, &self.post_feedforward_layernorm) {
-            (Residual::Parallel, ..) => {
-                let mlp = self.mlp.forward(x.normed(&self.post_attention_layernorm, pass), pass);
+        let input = x.input(self.input_layernorm.as_ref(), pass);
+        let residual = pass.config.residual;
+        let shared = (residual == Residual::ParallelOneNorm).then(|| input.clone());
+        let attention = self.self_attn.forward(input, pass, attend);
+        match residual {
+            Residual::Parallel | Residual::ParallelOneNorm => {
+                let input = shared.unwrap_or_else(|| x.input(self.post_attention_layernorm.as_ref(), pass));
+                let mlp = self.mlp.forward(input, pass);
                 x.add(attention, pass);
                 x.add(mlp, pass);
             }
-            (Residual::Sandwich, Some(before), Some(after)) => {
-                x.add(pass.norm(pass.up(attention), &self.post_attention_layernorm), pass);
-                let mlp = self.mlp.forward(x.normed(before, pass), pass);
-                x.add(pass.norm(pass.up(mlp), after), pass);
-            }
-            _ => {
+            Residual::Sequential => {
                 x.add(attention, pass);
-                let mlp = self.mlp.forward(x.normed(&self.post_attention_layernorm, pass), pass);
+                let mlp = self.mlp.forward(x.input(self.post_attention_layernorm.as_ref(), pass), pass);
                 x.add(mlp, pass);
+            }
+            Residual::Sandwich | Residual::Behind => {
+                x.add(pass.normed_result(attention, self.post_attention_layernorm.as_ref()), pass);
+                let mlp = self.mlp.forward(x.input(self.pre_feedforward_layernorm.as_ref(), pass), pass);
+                x.add(pass.normed_result(mlp, self.post_feedforward_layernorm.as_ref()), pass);
             }
         }
     }
@@ -178,11 +199,16 @@ impl Block {
 impl Decoder {
     /// Maps embedded tokens [n, h] to final hidden states [n, h], after the last norm.
     pub fn forward(&self, x: Tensor<2>, pass: &Pass, attend: Attend) -> Tensor<2> {
-        let mut x = ResidualStream::new(x);
+        let mut x = ResidualStream::new(self.first_input(x, pass));
         for (layer, block) in self.model.layers.iter().enumerate() {
-            block.forward(&mut x, pass, |q, k, v| attend(layer, q, k, v));
+            block.forward(&mut x, &pass.at_layer(layer), |q, k, v| attend(layer, q, k, v));
         }
         x.last_norm(&self.model.norm, pass)
+    }
+
+    /// Returns the input of the first block [n, h] from embedded tokens [n, h].
+    pub(crate) fn first_input(&self, x: Tensor<2>, pass: &Pass) -> Tensor<2> {
+        if pass.config.embedding_norm { self.last_norm(x, pass) } else { x }
     }
 
     /// Applies the norm after the last block.
@@ -193,7 +219,7 @@ impl Decoder {
     /// Returns a nearly empty network, a placeholder while the real one is moved through an optimizer.
     pub fn empty(device: &Device) -> Self {
         let weight = Param::from_tensor(Tensor::zeros([1, 1], device));
-        let norm = Norm { weight: Param::from_tensor(Tensor::zeros([1], device)), bias: None };
+        let norm = Norm { weight: None, bias: None };
         let embed_tokens = Embedding { weight };
         Self { model: Trunk { embed_tokens, embed_positions: None, layers: Vec::new(), norm }, lm_head: None }
     }

@@ -41,10 +41,19 @@ impl CausalLm {
 
     /// Returns the logits [rows, vocab] of hidden states [rows, h], in f32, on the device of the hidden states.
     pub fn logits_on_device(&self, hidden: Tensor<2>) -> Tensor<2> {
+        let hidden = self.scaled_for_logits(hidden);
         let logits = cast(linear(cast(hidden, self.dtype), self.low_precision_head(), None), FloatDType::F32);
         match self.config.logit_softcap {
             Some(cap) => (logits / cap).tanh() * cap,
             None => logits,
+        }
+    }
+
+    /// Applies the family's factor on logits to hidden states [rows, h] instead.
+    pub(super) fn scaled_for_logits(&self, hidden: Tensor<2>) -> Tensor<2> {
+        match self.config.logit_scale {
+            Some(scale) => hidden * scale,
+            None => hidden,
         }
     }
 
@@ -54,7 +63,7 @@ impl CausalLm {
             *out = to_host(self.logits_on_device(hidden));
             return;
         }
-        products_on_host(hidden, self.net.head().val().inner(), out);
+        products_on_host(self.scaled_for_logits(hidden), self.net.head().val().inner(), out);
         if let Some(cap) = self.config.logit_softcap {
             out.iter_mut().for_each(|logit| *logit = cap * (*logit / cap).tanh());
         }

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
 
-use super::config::{DecoderConfig, Positions};
+use super::config::DecoderConfig;
 use super::families::FAMILIES;
 use super::hf_reader::{DROPOUTS, HfReader};
 use super::untied_head::has_untied_head;
@@ -39,11 +39,16 @@ impl HfConfig {
 
     /// Reads config.json. If it ties the head to the embedding, also checks whether the weight files hold a different head.
     pub fn read(folder: &Path) -> Result<Self> {
+        Self::read_overridden(folder, [])
+    }
+
+    /// Reads config.json with other [values](Self::overridden).
+    pub fn read_overridden(folder: &Path, values: impl IntoIterator<Item = (String, Value)>) -> Result<Self> {
         let path = folder.join("config.json");
         let text = foreign::read_text(&path, foreign::SETTINGS)
             .with_context(|| format!("no model at {}{}", folder.display(), models_below(folder)))?;
         let json = serde_json::from_str(&text).with_context(|| format!("{} is not a JSON object", path.display()))?;
-        let hf = Self::from_json(json);
+        let hf = Self::from_json(json).overridden(values);
         // The error of an unreadable file is reported where its weights are loaded.
         let untied_head = hf.decoder().is_ok_and(|config| config.tie_word_embeddings && holds_untied_head(folder, &config));
         Ok(Self { untied_head, ..hf })
@@ -97,7 +102,7 @@ impl HfConfig {
             .and_then(|config| reader.all_read().map(|()| config))
             .with_context(|| format!("config.json of a {model_type} model"))?;
         // Set here for all families: for longer sequences a scaling may use other frequencies.
-        if let Positions::Rotary(rope) = &config.positions {
+        for rope in config.ropes().cloned().collect::<Vec<_>>() {
             config.max_position_embeddings = rope.longest().unwrap_or(config.max_position_embeddings);
         }
         config.tie_word_embeddings &= !self.untied_head;
@@ -154,7 +159,7 @@ fn check(config: &DecoderConfig) -> Result<()> {
             config.num_key_value_heads
         );
     }
-    if let Positions::Rotary(rope) = &config.positions {
+    for rope in config.ropes() {
         let rotated = rope.rotated(config.head_dim);
         if rotated == 0 || rotated > config.head_dim || !rotated.is_multiple_of(2) {
             bail!(
@@ -192,7 +197,11 @@ mod tests {
         for (changes, message) in [
             (serde_json::json!({"model_type": "mamba"}), "model_type `mamba` is not supported; supported are llama, mistral,"),
             (serde_json::json!({"logit_scale": 0.5}), "`logit_scale: 0.5` is not supported"),
-            (serde_json::json!({"hidden_act": "relu2"}), "`hidden_act: relu2` is not supported; supported are silu,"),
+            (serde_json::json!({"hidden_act": "quick_gelu"}), "`hidden_act: quick_gelu` is not supported; supported are silu,"),
+            (
+                serde_json::json!({"one": 1, "no": false, "two": [2]}),
+                "`one: 1`, `two: [2]` are not supported; if they do not change what the model computes, set each to null by",
+            ),
             (serde_json::json!({"quantization_config": {}}), "`quantization_config` is not supported"),
             (serde_json::json!({"rope_scaling": {"rope_type": "new", "factor": 2.0}}), "rope type `new` is not supported"),
             (serde_json::json!({"num_attention_heads": 0}), "`num_attention_heads` is 0"),
@@ -213,16 +222,29 @@ mod tests {
     fn longrope_ends_at_its_original_length_in_every_family() {
         let rope = |heads: usize| {
             serde_json::json!({"rope_type": "longrope", "rope_theta": 10000.0, "short_factor": vec![1.0; heads], "long_factor": vec![2.0; heads],
-                               "factor": 4.0, "original_max_position_embeddings": 8})
+                               "factor": 4.0, "original_max_position_embeddings": 8, "llama_4_scaling_beta": 0.1})
         };
         for family in FAMILIES.iter().filter(|family| family.model_type != "gpt2") {
-            let partial = if family.model_type == "gpt_neox" { 2 } else { 8 };
+            let frequencies = match family.model_type {
+                "gpt_neox" => 2,
+                "glm" | "glm4" => 4,
+                _ => 8,
+            };
+            let rope = match family.model_type {
+                "gemma3_text" | "olmo3" => {
+                    serde_json::json!({"full_attention": rope(frequencies), "sliding_attention": rope(frequencies)})
+                }
+                _ => rope(frequencies),
+            };
             let json = serde_json::json!({
                 "model_type": family.model_type, "vocab_size": 20, "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1,
-                "num_attention_heads": 4, "num_key_value_heads": 4, "head_dim": 16, "max_position_embeddings": 32, "rope_parameters": rope(partial),
+                "num_attention_heads": 4, "num_key_value_heads": 4, "head_dim": 16, "max_position_embeddings": 32, "rope_parameters": rope,
                 "sliding_window": null, "tie_word_embeddings": true,
             });
             let mut json = json.as_object().unwrap().clone();
+            if family.model_type == "phi3" {
+                json.insert("original_max_position_embeddings".to_owned(), 8.into());
+            }
             if family.model_type == "gpt_neox" {
                 json.retain(|key, _| !["num_key_value_heads", "head_dim", "sliding_window"].contains(&key.as_str()));
             }

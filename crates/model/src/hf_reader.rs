@@ -52,6 +52,15 @@ const WITHOUT_EFFECT: &[&str] = &[
     "is_llama_config",
     "neftune_noise_alpha",
     "max_sequence_length",
+    "model_max_length",
+    "tokenizer_model_max_length",
+    "seq_length",
+    "name_or_path",
+    "attn_implementation",
+    "use_flash_attn",
+    "unsloth_tokenizer",
+    "tie_encoder_decoder",
+    "cross_attention_hidden_size",
     // Generation settings that transformers 3 and 4 kept here. They are now in `rollout` and generation_config.json.
     "temperature",
     "top_k",
@@ -61,12 +70,33 @@ const WITHOUT_EFFECT: &[&str] = &[
     "min_length",
     "num_beams",
     "repetition_penalty",
+    "num_return_sequences",
+    "num_beam_groups",
+    "diversity_penalty",
+    "length_penalty",
+    "no_repeat_ngram_size",
+    "encoder_no_repeat_ngram_size",
+    "typical_p",
+    "early_stopping",
+    "bad_words_ids",
+    "suppress_tokens",
+    "begin_suppress_tokens",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "exponential_decay_length_penalty",
+    "remove_invalid_values",
+    "output_scores",
+    "max_new_tokens",
 ];
+/// The advice for keys that are not known.
+const WAY_PAST: &str = "set each to null by the model's override_config (+model.override_config.KEY=null; in reinforcement learning \
+                        +actor_rollout_ref.model.override_config.KEY=null), or remove it from config.json";
 const WITHOUT_EFFECT_PREFIXES: &[&str] = &["_", "summary_"];
 
 /// Names of dropout settings. Dropout is not applied: with dropout, the policy that samples would differ from the policy that is
 /// trained.
-pub(super) const DROPOUTS: &[&str] = &["attention_dropout", "hidden_dropout", "attn_pdrop", "embd_pdrop", "resid_pdrop"];
+pub(super) const DROPOUTS: &[&str] =
+    &["attention_dropout", "hidden_dropout", "attn_pdrop", "embd_pdrop", "resid_pdrop", "residual_dropout"];
 
 /// The largest size in a config.json. The product of three sizes fits a `u128`.
 const MAX_SIZE: usize = 1 << 40;
@@ -108,7 +138,7 @@ impl<'a> HfReader<'a> {
 
     fn at_most(&self, key: &str, max: usize) -> Result<usize> {
         let value = self.get(key).with_context(|| format!("`{key}` is missing"))?;
-        let number = value.as_u64().with_context(|| format!("`{key}` must be a number number, not {value}"))?;
+        let number = value.as_u64().with_context(|| format!("`{key}` must be a whole number, not {value}"))?;
         usize::try_from(number)
             .ok()
             .filter(|number| *number <= max)
@@ -172,10 +202,12 @@ impl<'a> HfReader<'a> {
         Ok(match name {
             "silu" | "swish" => Act::Silu,
             "gelu" => Act::Gelu,
-            "gelu_new" | "gelu_pytorch_tanh" => Act::GeluTanh,
+            // transformers computes `gelu_fast` by another writing of the same formula.
+            "gelu_new" | "gelu_pytorch_tanh" | "gelu_fast" => Act::GeluTanh,
             "relu" => Act::Relu,
+            "relu2" => Act::SquaredRelu,
             other => {
-                bail!("`{key}: {other}` is not supported; supported are silu, gelu, gelu_new, gelu_pytorch_tanh, relu")
+                bail!("`{key}: {other}` is not supported; supported are silu, gelu, gelu_new, gelu_pytorch_tanh, relu, relu2")
             }
         })
     }
@@ -192,24 +224,41 @@ impl<'a> HfReader<'a> {
     /// The sliding window of each layer. transformers 5's `layer_types` select the layers with a window; without `layer_types`,
     /// `slides` does. A missing `sliding_window` is transformers' default; null means no window.
     pub fn windows(&self, layers: usize, slides: impl Fn(usize) -> bool) -> Result<Vec<Option<usize>>> {
-        let window = match (self.get("sliding_window"), self.json.contains_key("sliding_window")) {
-            (Some(_), _) => Some(self.heads("sliding_window")?),
-            (None, true) => None,
-            (None, false) => Some(4096),
+        let window = self.window_or(Some(4096))?;
+        let slides = self.layer_types(layers, |layer| window.is_some() && slides(layer))?;
+        let of_layer = |slides: bool| match (slides, window) {
+            (true, None) => bail!("`layer_types` has sliding_attention, but `sliding_window` is null"),
+            (true, window) => Ok(window),
+            (false, _) => Ok(None),
         };
-        let Some(kinds) = self.get("layer_types") else {
-            return Ok((0..layers).map(|layer| window.filter(|_| slides(layer))).collect());
-        };
+        slides.into_iter().map(of_layer).collect()
+    }
+
+    /// Reads `sliding_window`. null means no window, and a missing key `default`.
+    pub(crate) fn window_or(&self, default: Option<usize>) -> Result<Option<usize>> {
+        match (self.get("sliding_window"), self.json.contains_key("sliding_window")) {
+            (Some(_), _) => Ok(Some(self.heads("sliding_window")?)),
+            (None, true) => Ok(None),
+            (None, false) => Ok(default),
+        }
+    }
+
+    /// For each layer, true if `layer_types` gives it a window; without `layer_types`, `default`.
+    fn layer_types(&self, layers: usize, default: impl Fn(usize) -> bool) -> Result<Vec<bool>> {
+        let Some(kinds) = self.get("layer_types") else { return Ok((0..layers).map(default).collect()) };
         let kinds = kinds.as_array().filter(|kinds| kinds.len() == layers);
         let kinds = kinds.with_context(|| format!("`layer_types` must list the kind of each of the {layers} layers"))?;
         let kinds = kinds.iter().map(|kind| match kind.as_str() {
-            Some("full_attention") => Ok(None),
-            Some("sliding_attention") => {
-                Ok(Some(window.context("`layer_types` has sliding_attention, but `sliding_window` is null")?))
-            }
+            Some("full_attention") => Ok(false),
+            Some("sliding_attention") => Ok(true),
             _ => bail!("`layer_types`: {kind} is not supported; supported are full_attention and sliding_attention"),
         });
         kinds.collect()
+    }
+
+    /// For each layer, true unless it is the last of `pattern` layers, as `sliding_window_pattern` counts them.
+    pub(crate) fn is_inside(pattern: usize) -> impl Fn(usize) -> bool {
+        move |layer| !(layer + 1).is_multiple_of(pattern)
     }
 
     /// Refuses unread keys, unless they are off (null, false) or known to have no effect.
@@ -222,14 +271,12 @@ impl<'a> HfReader<'a> {
                 || WITHOUT_EFFECT_PREFIXES.iter().any(|prefix| key.starts_with(prefix))
         };
         let says_nothing = |value: &Value| matches!(value, Value::Null | Value::Bool(false));
-        let unknown = self.json.iter().find(|(key, value)| !known(key) && !says_nothing(value));
-        match unknown {
-            None => Ok(()),
-            Some((key, value)) => {
-                bail!(
-                    "`{key}: {value}` is not supported; if it does not change what the model computes, remove it from config.json"
-                )
-            }
+        let unknown = self.json.iter().filter(|(key, value)| !known(key) && !says_nothing(value));
+        let unknown: Vec<String> = unknown.map(|(key, value)| format!("`{key}: {value}`")).collect();
+        match &unknown[..] {
+            [] => Ok(()),
+            [one] => bail!("{one} is not supported; if it does not change what the model computes, {WAY_PAST}"),
+            all => bail!("{} are not supported; if they do not change what the model computes, {WAY_PAST}", all.join(", ")),
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use anyhow::{Result, bail};
 
-use super::config::{DecoderConfig, HeadKind, NormKind, Positions, Residual};
+use super::config::{DecoderConfig, HeadKind, Positions, QkNorm, Residual};
 use super::ops::{BLOCK, attention::QUERIES, head};
 use burnish_util::machine::amount;
 use burnish_util::sizes::largest;
@@ -102,12 +102,17 @@ impl DecoderConfig {
     fn parameters(&self) -> ElementCount {
         let (h, i, q, kv) = (self.hidden(), self.intermediate(), self.queries(), self.keys());
         let bias = |has: bool, count: ElementCount| if has { count } else { 0 };
-        let qk_norms = if self.qk_norm { 2 * self.head_dim as ElementCount } else { 0 };
+        let norm_of = |width: ElementCount| bias(self.norm.has_weight(), width) + bias(self.norm.has_bias(), width);
+        let qk_norms = match self.qk_norm {
+            QkNorm::None => 0,
+            QkNorm::PerHead | QkNorm::AfterRotation => 2 * norm_of(self.head_dim as ElementCount),
+            QkNorm::AllHeads => norm_of(q + kv),
+        };
         let attention = 2 * q * h + 2 * kv * h + bias(self.qkv_bias, q + 2 * kv) + bias(self.o_bias, h) + qk_norms;
         let into = if self.gated { 2 } else { 1 };
         let mlp = (into + 1) * i * h + bias(self.mlp_bias, into * i + h);
-        let norm = if self.norm == NormKind::Layer { 2 * h } else { h };
-        let norms = norm * if self.residual == Residual::Sandwich { 4 } else { 2 };
+        let norm = norm_of(h);
+        let norms = norm * self.residual.norms() as ElementCount;
         let head = match self.head {
             HeadKind::Classifier { bias: has, labels, .. } => (h + bias(has, 1)) * labels as ElementCount,
             HeadKind::Language if self.tie_word_embeddings => 0,

@@ -27,14 +27,23 @@ pub struct Lora {
 
 #[derive(Module, Debug)]
 pub struct Norm {
-    pub weight: Param<Tensor<1>>,
+    /// `None` if the family's norms have no parameters.
+    pub weight: Option<Param<Tensor<1>>>,
     pub bias: Option<Param<Tensor<1>>>,
 }
 
+/// cos and sin of each row, [n, d/2] each.
+pub(crate) type Rotation = (Tensor<2>, Tensor<2>);
+
 /// The inputs that every block of one forward pass shares.
+#[derive(Clone)]
 pub struct Pass<'a> {
-    /// cos and sin [n, d/2]; `None` for learned positions.
-    pub rotation: Option<(Tensor<2>, Tensor<2>)>,
+    /// The rotation of a layer's queries and keys; `None` for learned positions.
+    pub rotation: Option<Rotation>,
+    /// The rotation of layers with a window, if it differs.
+    pub(crate) local_rotation: Option<Rotation>,
+    /// Factor on the rotated queries of each row, [n, 1, 1].
+    pub(crate) query_scale: Option<Tensor<3>>,
     pub config: &'a DecoderConfig,
     /// The dtype of matmuls and attention.
     pub dtype: FloatDType,
@@ -45,6 +54,13 @@ pub struct Pass<'a> {
 }
 
 impl Pass<'_> {
+    /// Returns the inputs of one layer, with the rotation of that layer.
+    pub(crate) fn at_layer(&self, layer: usize) -> Self {
+        let is_local = self.config.windows[layer].is_some() && self.local_rotation.is_some();
+        let rotation = if is_local { &self.local_rotation } else { &self.rotation };
+        Self { rotation: rotation.clone().filter(|_| self.config.rotates[layer]), ..self.clone() }
+    }
+
     pub fn down<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         cast(x, self.dtype)
     }
@@ -94,11 +110,25 @@ impl Pass<'_> {
 
     /// Normalises over the last dimension, in f32.
     pub fn norm<const D: usize>(&self, x: Tensor<D>, norm: &Norm) -> Tensor<D> {
-        let (weight, eps) = (norm.weight.val(), self.config.norm_eps);
-        match (self.config.norm, &norm.bias) {
-            (NormKind::Layer, Some(bias)) => layer_norm(x, weight, bias.val(), eps),
-            (NormKind::Rms { offset }, _) => rms_norm(x, weight, eps, offset),
-            (NormKind::Layer, None) => unreachable!("a LayerNorm is built with its bias"),
+        let constant = |value: f32| Tensor::full([x.dims()[D - 1]], value, &x.device());
+        let weight = norm.weight.as_ref().map_or_else(|| constant(1.0), |weight| weight.val());
+        let bias = || norm.bias.as_ref().map_or_else(|| constant(0.0), |bias| bias.val());
+        let eps = self.config.norm_eps;
+        match self.config.norm {
+            NormKind::Layer | NormKind::LayerWithoutBias => {
+                let bias = bias();
+                layer_norm(x, weight, bias, eps)
+            }
+            NormKind::Rms { offset } => rms_norm(x, weight, eps, offset),
+            NormKind::PlainRms => rms_norm(x, weight, eps, 0.0),
+        }
+    }
+
+    /// Normalises what a block adds to the residual stream, in f32, if the family does.
+    pub(crate) fn normed_result(&self, y: Tensor<2>, norm: Option<&Norm>) -> Tensor<2> {
+        match norm {
+            Some(norm) => self.norm(self.up(y), norm),
+            None => y,
         }
     }
 
@@ -110,12 +140,19 @@ impl Pass<'_> {
         norm: &Norm,
         dtype: FloatDType,
     ) -> Option<(Tensor<2>, Tensor<2>)> {
-        fused::norm_of_sum(x, y, &self.weights(norm), dtype)
+        if !fused::available(x) {
+            return None;
+        }
+        fused::norm_of_sum(x, y, &self.weights(norm, x), dtype)
     }
 
-    pub fn weights(&self, norm: &Norm) -> fused::FusedNorm {
+    /// The parameters of a norm for kernels, on the device of x, whose last dimension it normalises.
+    pub fn weights<const D: usize>(&self, norm: &Norm, x: &Tensor<D>) -> fused::FusedNorm {
         let offset = if let NormKind::Rms { offset } = self.config.norm { offset } else { 0.0 };
-        let bias = norm.bias.as_ref().map(|bias| bias.val());
-        fused::FusedNorm { weight: norm.weight.val(), bias, eps: self.config.norm_eps, offset }
+        let constant = |value: f32| Tensor::full([x.dims()[D - 1]], value, &x.device());
+        let weight = norm.weight.as_ref().map_or_else(|| constant(1.0), |weight| weight.val());
+        let without_bias = || (self.config.norm == NormKind::LayerWithoutBias).then(|| constant(0.0));
+        let bias = norm.bias.as_ref().map(|bias| bias.val()).or_else(without_bias);
+        fused::FusedNorm { weight, bias, eps: self.config.norm_eps, offset }
     }
 }

@@ -61,6 +61,9 @@ impl CausalLm {
                 if let (Some(cap), true) = (self.config.logit_softcap, readout != Readout::Labels) {
                     d.iter_mut().zip(&host).for_each(|(d, x)| *d *= 1.0 - (x / cap) * (x / cap));
                 }
+                if let (Some(scale), true) = (self.config.logit_scale, readout != Readout::Labels) {
+                    d.iter_mut().for_each(|d| *d *= scale);
+                }
                 self.head_rows_backward(rows, readout, tensor_from_vec(d, [n, numbers], &self.device), gradients)
             };
             Tensor::cat(self.chunks(&hidden, readout).into_iter().map(backward).collect(), 0)
@@ -87,6 +90,10 @@ impl CausalLm {
                 let column = |row: usize| (hidden.clone() * w.clone().narrow(0, row, 1)).sum_dim(1);
                 Tensor::cat((0..w.dims()[0]).map(column).collect(), 1)
             }
+        };
+        let y = match self.config.logit_scale {
+            Some(scale) if readout != Readout::Labels => y * scale,
+            _ => y,
         };
         let bias = self.net.lm_head.as_ref().and_then(|head| head.bias.as_ref());
         match (bias, self.config.logit_softcap) {

@@ -17,10 +17,24 @@ impl ResidualStream {
         Self { x, added: None }
     }
 
-    /// Adds y [n, h].
+    /// Adds y [n, h], times the family's factor.
     pub fn add(&mut self, y: Tensor<2>, pass: &Pass) {
         self.settle(pass);
-        self.added = Some(y);
+        self.added = Some(match pass.config.residual_scale {
+            Some(scale) => y * scale,
+            None => y,
+        });
+    }
+
+    /// Returns the input of attention or MLP [n, h], in the dtype of the pass: the stream's norm, or the stream itself.
+    pub(crate) fn input(&mut self, norm: Option<&Norm>, pass: &Pass) -> Tensor<2> {
+        match norm {
+            Some(norm) => self.normed(norm, pass),
+            None => {
+                self.settle(pass);
+                pass.down(self.x.clone())
+            }
+        }
     }
 
     /// Returns the stream's norm [n, h], in the dtype of the pass.

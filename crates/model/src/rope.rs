@@ -2,7 +2,7 @@
 
 use std::f64::consts::TAU;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use burn::tensor::{Device, Tensor};
 use serde_json::{Map, Value};
 
@@ -18,6 +18,16 @@ pub struct RopeConfig {
     pub scaling: RopeScaling,
     /// Factor on cos and sin.
     pub attention_factor: f64,
+    /// True if positions turn the other way (NanoChat).
+    pub reversed: bool,
+}
+
+/// A factor on the rotated queries that grows with the position p, 1 + beta·ln(1 + ⌊p / original⌋) (Llama 4, Ministral 3).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct QueryScaling {
+    pub beta: f64,
+    /// The number of positions before the factor grows for the first time.
+    pub original: usize,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -62,7 +72,12 @@ const NUMBERS: &[&str] = &[
     "beta_slow",
     "mscale",
     "mscale_all_dim",
+    "llama_4_scaling_beta",
+    "max_position_embeddings",
 ];
+
+/// The types of layers that have rope parameters of their own.
+const LAYER_TYPES: [&str; 2] = ["full_attention", "sliding_attention"];
 const OTHERS: &[&str] = &["rope_type", "type", "truncate", "short_factor", "long_factor"];
 
 impl RopeConfig {
@@ -73,8 +88,58 @@ impl RopeConfig {
     /// # Errors
     /// If parameters are unknown, of the wrong type, missing, or contradict each other.
     pub fn read(config: &HfReader, theta: &str, partial: &str, default_partial: f64) -> Result<Self> {
-        let nested = Nested::read(config)?;
         let (outer_theta, outer_partial) = (config.f64_or(theta, 10_000.0)?, config.f64_or(partial, default_partial)?);
+        Self::of(&Nested::read(config)?, config, outer_theta, outer_partial)
+    }
+
+    /// Reads the rotation of whole heads, with this default base.
+    ///
+    /// # Errors
+    /// Like [`read`](Self::read), or if only a share of each head rotates.
+    pub(crate) fn read_whole(config: &HfReader, default_theta: f64) -> Result<Self> {
+        let outer_partial = config.f64_or("partial_rotary_factor", 1.0)?;
+        Self::of(&Nested::read(config)?, config, config.f64_or("rope_theta", default_theta)?, outer_partial)?.whole()
+    }
+
+    fn whole(self) -> Result<Self> {
+        ensure!(
+            self.partial == 1.0,
+            "`partial_rotary_factor: {}` is not supported: in this family whole heads rotate, and transformers ignores the factor or \
+             fails; remove it if the model was trained with whole heads",
+            self.partial
+        );
+        Ok(self)
+    }
+
+    /// Reads the rotations of layers without and with a window. In transformers 5 `rope_parameters` has an object for each; in
+    /// transformers 4 `rope_theta` and `rope_scaling` are those of layers without a window. `full` is the default base of layers
+    /// without a window. `sliding` is the base of the others: its key in transformers 4, if there is one, and its default.
+    pub fn read_by_layer_type(config: &HfReader, full: f64, sliding: (Option<&str>, f64)) -> Result<[Self; 2]> {
+        let outer_full = config.f64_or("rope_theta", full)?;
+        let outer_sliding = sliding.0.map_or(Ok(sliding.1), |key| config.f64_or(key, sliding.1))?;
+        let Some(parameters) = config.get("rope_parameters") else {
+            return Ok([
+                Self::of(&Nested::read(config)?, config, outer_full, 1.0)?.whole()?,
+                Self::of(&Nested(None), config, outer_sliding, 1.0)?,
+            ]);
+        };
+        let by_type = parameters.as_object().filter(|map| map.keys().all(|key| LAYER_TYPES.contains(&key.as_str())));
+        let by_type = by_type
+            .with_context(|| format!("`rope_parameters` must have full_attention and sliding_attention, not {parameters}"))?;
+        config.only("rope_scaling", Value::Null)?;
+        let [full, sliding] = LAYER_TYPES.map(|kind| Nested::of(by_type.get(kind).filter(|value| !value.is_null())));
+        let (full, sliding) = (full?, sliding?);
+        if let Some(truncate) = [&full, &sliding].iter().find_map(|nested| nested.value("truncate")) {
+            // transformers 5 reads it beside the layer types, where it cannot be.
+            ensure!(
+                truncate == &Value::Bool(true),
+                "rope parameters: `truncate: {truncate}` is not supported for one type of layers"
+            );
+        }
+        Ok([Self::of(&full, config, outer_full, 1.0)?.whole()?, Self::of(&sliding, config, outer_sliding, 1.0)?.whole()?])
+    }
+
+    fn of(nested: &Nested, config: &HfReader, outer_theta: f64, outer_partial: f64) -> Result<Self> {
         let theta = nested.number("rope_theta").unwrap_or(outer_theta);
         let partial = nested.number("partial_rotary_factor").unwrap_or(outer_partial);
         let longest = config.f64_or("max_position_embeddings", 2048.0)?;
@@ -100,12 +165,13 @@ impl RopeConfig {
                 (scaling, 1.0)
             }
             "yarn" => nested.yarn(factor, theta, partial * config.head_dim()? as f64, original)?,
-            "longrope" => nested.long_rope(factor, partial * config.head_dim()? as f64, original)?,
+            // Early files of Phi-3 call it `su`.
+            "longrope" | "su" => nested.long_rope(factor, partial * config.head_dim()? as f64, original)?,
             other => {
                 bail!("rope type `{other}` is not supported; supported are default, linear, dynamic, yarn, longrope, llama3")
             }
         };
-        Ok(Self { theta, partial, scaling, attention_factor })
+        Ok(Self { theta, partial, scaling, attention_factor, reversed: false })
     }
 
     /// The longest allowed sequence, if the scaling sets one.
@@ -141,8 +207,27 @@ impl RopeConfig {
             }
             RopeScaling::LongRope { divisors, .. } => f / divisors[i],
         })
-        .map(|f| f as f32)
+        .map(|f| if self.reversed { -f as f32 } else { f as f32 })
         .collect()
+    }
+}
+
+impl QueryScaling {
+    /// Reads `llama_4_scaling_beta` of the rope parameters.
+    ///
+    /// # Errors
+    /// If it is missing, or the length from which the factor grows is.
+    pub(crate) fn read(config: &HfReader) -> Result<Self> {
+        let nested = Nested::read(config)?;
+        let original = nested.need("original_max_position_embeddings")?;
+        ensure!(original >= 1.0, "rope parameters: `original_max_position_embeddings` must be at least 1, not {original}");
+        Ok(Self { beta: nested.need("llama_4_scaling_beta")?, original: original as usize })
+    }
+
+    /// The factor of each position; `None` if all are 1.
+    pub(crate) fn factors(&self, positions: &[usize]) -> Option<Vec<f32>> {
+        let factor = |p: &usize| (1.0 + self.beta * ((1 + p / self.original) as f64).ln()) as f32;
+        positions.iter().any(|p| *p >= self.original).then(|| positions.iter().map(factor).collect())
     }
 }
 
@@ -155,11 +240,16 @@ impl<'a> Nested<'a> {
             (Some(new), Some(old)) if new != old => {
                 bail!("`rope_parameters` and `rope_scaling` differ; remove one of them")
             }
-            (Some(value), _) | (None, Some(value)) => {
-                Some(value.as_object().with_context(|| format!("rope parameters must be an object, not {value}"))?)
-            }
-            (None, None) => None,
+            (value, None) | (None, value) | (value, _) => value,
         };
+        Self::of(nested)
+    }
+
+    /// Checks the names and types of the parameters.
+    fn of(nested: Option<&'a Value>) -> Result<Self> {
+        let object =
+            |value: &'a Value| value.as_object().with_context(|| format!("rope parameters must be an object, not {value}"));
+        let nested = nested.map(object).transpose()?;
         let known = |key: &str| NUMBERS.contains(&key) || OTHERS.contains(&key);
         if let Some(key) = nested.and_then(|map| map.keys().find(|key| !known(key))) {
             bail!("rope parameters: `{key}` is not supported");

@@ -290,7 +290,7 @@ impl CausalLm {
             let is_cut = |d: &&Tensor<2>| d.dims() != head.w.dims();
             let mut d_part = d_head.as_ref().filter(is_cut).map(|_| Tensor::zeros(head.w.dims(), &self.device));
             let d_w = d_part.as_mut().or(d_head.as_mut());
-            let d_hidden = through(head, &layout.targets, other.compared(), d_w) / input.divisor;
+            let d_hidden = self.scaled_for_logits(through(head, &layout.targets, other.compared(), d_w) / input.divisor);
             if let (Some(all), Some(part)) = (&mut d_head, d_part) {
                 let rows = part.dims()[0];
                 all.inplace(|all| {
@@ -369,6 +369,7 @@ impl CausalLm {
     /// divided instead, which gives the same logits.
     fn head_input(&self, hidden: Tensor<2>, temperature: f32) -> HeadInput {
         let (w, narrow) = (self.low_precision_head(), |x| cast(x, self.dtype));
+        let hidden = self.scaled_for_logits(hidden);
         match self.config.logit_softcap {
             None => HeadInput { hidden: narrow(hidden / temperature), w, divisor: temperature, softcap: None },
             Some(cap) => HeadInput { hidden: narrow(hidden), w, divisor: 1.0, softcap: Some(Softcap { cap, temperature }) },
@@ -395,7 +396,8 @@ impl CausalLm {
 
     fn block(&self, layer: usize, x: Tensor<2>, pass: &Pass, packed: &Arc<Packed>) -> Tensor<2> {
         let scoring = self.config.scoring(layer);
-        let mut x = ResidualStream::new(x);
+        let pass = &pass.at_layer(layer);
+        let mut x = ResidualStream::new(if layer == 0 { self.net.first_input(x, pass) } else { x });
         self.net.model.layers[layer].forward(&mut x, pass, |q, k, v| attention(q, k, v, packed.clone(), scoring));
         x.value(pass)
     }
@@ -517,9 +519,10 @@ mod tests {
     /// Uniform noise between ±s has a root mean square of s/√3. A family's scale of its embedding does not apply to the noise.
     #[test]
     fn noise_is_as_large_at_the_first_block_of_every_family() {
-        let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/models");
+        let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden");
+        let folders = ["models", "models-2026"].map(|models| std::fs::read_dir(golden.join(models)).unwrap());
         let mut seen = Vec::new();
-        for folder in std::fs::read_dir(models).unwrap().map(|entry| entry.unwrap().path()) {
+        for folder in folders.into_iter().flatten().map(|entry| entry.unwrap().path()) {
             let Ok(model) = CausalLm::load(&folder, Init::Random { seed: 1 }, &Device::flex()) else { continue };
             seen.push(model.hf.json["model_type"].as_str().unwrap().to_owned());
             let (prompt, response) = ([1, 2, 3], [4; 29]);

@@ -179,7 +179,7 @@ impl WeightFiles {
             let name = name_in_files(&tensors, &place.name, parameter)
                 .with_context(|| format!("{origin}: tensor `{}` is missing", place.name))?;
             used.insert(name);
-            let (view, expected) = (&tensors[name], place.shape(shape));
+            let (view, expected) = (&tensors[name], place.shape(shape, config));
             if view.shape() != expected {
                 bail!("{origin}: tensor `{name}` is {:?}, config.json makes it {expected:?}", view.shape());
             }
@@ -227,7 +227,7 @@ pub fn file_tensors<'a>(net: &Decoder, config: &'a DecoderConfig) -> Vec<Deferre
         }
         let place = config.place(&parameter);
         let at = all.iter().position(|(name, ..)| *name == place.name).unwrap_or_else(|| {
-            all.push((place.name.clone(), place.shape(&shape), Vec::new()));
+            all.push((place.name.clone(), place.shape(&shape, config), Vec::new()));
             all.len() - 1
         });
         all[at].2.push((place, shape, values));

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use burnish_model::DecoderConfig;
-use burnish_model::naming::{Naming, TensorLocation};
+use burnish_model::naming::TensorLocation;
 
 /// Tensors that contain a network's parameters as parts. Empty if the files store the parameters like the network.
 #[derive(Default)]
@@ -22,20 +22,12 @@ struct ParamPlace {
     shape: Vec<usize>,
 }
 
-/// Returns true if the files of a family store parameters in another way than the network.
-pub(crate) fn differs(naming: &Naming) -> bool {
-    naming.fused_qkv.is_some() || naming.transposed
-}
-
 /// Returns the position of a block's parameter in the files, and the network's own name for the tensor there; `None` for any
 /// other parameter.
 pub(crate) fn place(parameter: &str, config: &DecoderConfig) -> Option<(String, TensorLocation)> {
     let is_matrix = parameter.ends_with("_proj.weight") || parameter.ends_with("_proj.bias");
-    let place = is_matrix.then(|| config.place(parameter)).filter(|place| place.part.is_some() || place.transposed)?;
-    let tensor = match place.part {
-        Some(part) => parameter.replace([".q_proj.", ".k_proj.", ".v_proj."][part], ".qkv_proj."),
-        None => parameter.to_owned(),
-    };
+    let place = is_matrix.then(|| config.place(parameter)).filter(|place| !place.is_plain())?;
+    let tensor = config.naming.fused(parameter).map_or_else(|| parameter.to_owned(), |(_, whole)| whole);
     Some((tensor, place))
 }
 
@@ -63,7 +55,9 @@ impl FileTensors {
     /// Returns the names and shapes of the tensors of a network with these parameters.
     pub(crate) fn shapes(&self, trained: BTreeMap<String, Vec<usize>>) -> BTreeMap<String, Vec<usize>> {
         let tensor = |(name, shape): (String, Vec<usize>)| match self.parts.get(&name) {
-            Some(part) => (part.tensor.clone(), part.place.shape(&shape)),
+            Some(part) => {
+                (part.tensor.clone(), part.place.shape(&shape, self.config.as_ref().expect("parts have the shape of a network")))
+            }
             None => (name, shape),
         };
         trained.into_iter().map(tensor).collect()

@@ -9,11 +9,12 @@ use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 
 use super::detached::{DetachedParam, detach, put_back};
-use super::file_tensors::{FileTensors, differs, place};
+use super::file_tensors::{FileTensors, place};
 use super::rule::{Parameter, ParameterState, Rule, Slot, StateDtype, Step, StoredTensor, TrainedParam};
 use super::shards::Shards;
 use burnish_distributed::Ranks;
 use burnish_model::decoder::Decoder;
+use burnish_model::naming::FusedPart;
 use burnish_model::tensor_files::DeferredTensor;
 use burnish_model::tensor_values::{count, numbers};
 use burnish_model::weights::trained_shapes;
@@ -120,7 +121,7 @@ impl Optimizer {
 
     /// Returns true if the optimizer updates the tensors of the files, and these differ from the parameters of the network.
     pub(super) fn sees_files(&self, config: &DecoderConfig) -> bool {
-        self.rules.general.sees_tensors() && differs(config.naming)
+        self.rules.general.sees_tensors() && config.naming.differs()
     }
 
     /// Returns the shape of the tensor in which a parameter is updated; `None` if that tensor is counted for another of its
@@ -128,7 +129,7 @@ impl Optimizer {
     pub fn updated_shape(&self, name: &str, shape: &[usize], config: &DecoderConfig) -> Option<Vec<usize>> {
         match place(name, config).filter(|_| self.sees_files(config)) {
             None => Some(shape.to_vec()),
-            Some((_, place)) => place.part.is_none_or(|part| part == 0).then(|| place.shape(shape)),
+            Some((_, place)) => place.part.is_none_or(FusedPart::is_first).then(|| place.shape(shape, config)),
         }
     }
 

@@ -6,6 +6,7 @@ use super::Family;
 use crate::config::{DecoderConfig, NormKind};
 use crate::hf_reader::HfReader;
 use crate::ops::Act;
+use crate::rope::RopeConfig;
 
 pub(super) const FAMILY: Family = Family {
     model_type: "gemma",
@@ -25,9 +26,17 @@ pub(super) const FAMILY: Family = Family {
 
 /// The configuration that Gemma and Gemma 2 share.
 pub(super) fn common(config: &HfReader) -> Result<DecoderConfig> {
+    of_gated(config, config.gated(config.usize("num_key_value_heads")?)?)
+}
+
+/// [`common`] with this rotation.
+pub(super) fn rotating(config: &HfReader, rope: RopeConfig) -> Result<DecoderConfig> {
+    of_gated(config, config.rotating(config.usize("num_key_value_heads")?, rope)?)
+}
+
+fn of_gated(config: &HfReader, common: DecoderConfig) -> Result<DecoderConfig> {
     config.only("use_bidirectional_attention", false.into())?;
     let bias = config.bool_or("attention_bias", false)?;
-    let common = config.gated(config.usize("num_key_value_heads")?)?;
     Ok(DecoderConfig {
         head_dim: config.usize("head_dim")?,
         qkv_bias: bias,

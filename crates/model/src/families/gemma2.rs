@@ -10,8 +10,8 @@ pub(super) const FAMILY: Family = Family {
     doc: "Gemma 2: Gemma with sandwich norms, alternating sliding windows, soft-capped scores and logits",
     read: |config| {
         let common = gemma::common(config)?;
-        // transformers reads `hidden_activation`; published files have `hidden_act` too.
-        config.unused(&["hidden_act"]);
+        // transformers reads `hidden_activation` and `sliding_window`; published files have these too.
+        config.unused(&["hidden_act", "sliding_window_size"]);
         let scale = config.f64_or("query_pre_attn_scalar", 256.0)?.powf(-0.5);
         Ok(DecoderConfig {
             residual: Residual::Sandwich,

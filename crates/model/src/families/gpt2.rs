@@ -2,7 +2,7 @@
 
 use super::Family;
 use crate::config::{DecoderConfig, NormKind, Positions};
-use crate::naming::{FusedQkv, Naming};
+use crate::naming::{FusedQkv, Naming, PLAIN};
 
 pub(super) const FAMILY: Family = Family {
     model_type: "gpt2",
@@ -48,8 +48,9 @@ static NAMING: Naming = Naming {
         (".mlp.up_proj.", ".mlp.c_fc."),
         (".mlp.down_proj.", ".mlp.c_proj."),
     ],
-    fused_qkv: Some(FusedQkv::Thirds),
+    fused_qkv: Some(FusedQkv::Blocks),
     transposed: true,
     classifier: "classifier",
     buffers: &[".attn.bias", ".attn.masked_bias"],
+    ..PLAIN
 };

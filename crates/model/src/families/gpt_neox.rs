@@ -2,7 +2,7 @@
 
 use super::Family;
 use crate::config::{DecoderConfig, NormKind, Positions, Residual};
-use crate::naming::{FusedQkv, Naming};
+use crate::naming::{FusedQkv, Naming, PLAIN};
 use crate::rope::RopeConfig;
 
 pub(super) const FAMILY: Family = Family {
@@ -10,6 +10,8 @@ pub(super) const FAMILY: Family = Family {
     class: "GPTNeoX",
     doc: "GPT-NeoX and Pythia: LayerNorm, GELU, partial rotary positions, parallel attention and MLP",
     read: |config| {
+        // Published files name dropouts that transformers does not read.
+        config.unused(&["attention_probs_dropout_prob", "hidden_dropout_prob"]);
         let parallel = config.bool_or("use_parallel_residual", true)?;
         let (hidden_size, heads) = (config.usize("hidden_size")?, config.heads("num_attention_heads")?);
         config.divided(hidden_size, heads)?;
@@ -42,7 +44,7 @@ static NAMING: Naming = Naming {
         (".mlp.down_proj.", ".mlp.dense_4h_to_h."),
     ],
     fused_qkv: Some(FusedQkv::PerHead),
-    transposed: false,
     classifier: "classifier",
     buffers: &[".attention.bias", ".attention.masked_bias", ".attention.rotary_emb.inv_freq"],
+    ..PLAIN
 };

@@ -1,16 +1,31 @@
 //! The supported model families. Each maps its config.json to the configuration of the one shared decoder.
 
+mod arcee;
+mod cohere2;
 #[cfg(test)]
 mod example;
+mod exaone4;
 mod family;
 mod gemma;
 mod gemma2;
+mod gemma3_text;
+mod glm;
+mod glm4;
 mod gpt2;
 mod gpt_neox;
+mod granite;
 mod llama;
+mod ministral;
+mod ministral3;
 mod mistral;
+mod nanochat;
+mod olmo2;
+mod olmo3;
+mod phi3;
 mod qwen2;
 mod qwen3;
+mod seed_oss;
+mod smollm3;
 
 pub use family::Family;
 
@@ -24,4 +39,19 @@ pub static FAMILIES: &[Family] = &[
     gemma2::FAMILY,
     gpt_neox::FAMILY,
     gpt2::FAMILY,
+    gemma3_text::FAMILY,
+    smollm3::FAMILY,
+    ministral::FAMILY,
+    ministral3::FAMILY,
+    phi3::FAMILY,
+    olmo2::FAMILY,
+    olmo3::FAMILY,
+    granite::FAMILY,
+    glm::FAMILY,
+    glm4::FAMILY,
+    arcee::FAMILY,
+    seed_oss::FAMILY,
+    exaone4::FAMILY,
+    cohere2::FAMILY,
+    nanochat::FAMILY,
 ];

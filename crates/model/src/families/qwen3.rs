@@ -1,7 +1,7 @@
 //! Qwen3 (`Qwen3ForCausalLM`): the Llama decoder with an RMSNorm on each head of the queries and keys.
 
 use super::{Family, qwen2};
-use crate::config::DecoderConfig;
+use crate::config::{DecoderConfig, QkNorm};
 
 pub(super) const FAMILY: Family = Family {
     model_type: "qwen3",
@@ -12,7 +12,7 @@ pub(super) const FAMILY: Family = Family {
         let attention_bias = config.bool_or("attention_bias", false)?;
         Ok(DecoderConfig {
             head_dim: config.usize("head_dim")?,
-            qk_norm: true,
+            qk_norm: QkNorm::PerHead,
             qkv_bias: attention_bias,
             o_bias: attention_bias,
             windows: qwen2::windows(config, common.num_hidden_layers)?,

@@ -115,8 +115,8 @@ impl CausalLm {
     }
 }
 
-/// The adapter slots of a network: one for each projection, by its name here, and one for q, k and v together (used if files hold
-/// them as one matrix).
+/// The adapter slots of a network: one for each projection, by its name here, and one for q, k and v together and for gate and up
+/// together (used if files hold them as one matrix).
 fn slots(net: &mut Decoder) -> Vec<(String, &mut Option<Lora>)> {
     let blocks = net.model.layers.iter_mut().enumerate();
     let of_block = blocks.flat_map(|(layer, block)| {
@@ -131,6 +131,7 @@ fn slots(net: &mut Decoder) -> Vec<(String, &mut Option<Lora>)> {
             ("mlp.down_proj", &mut mlp.down_proj.lora),
         ];
         let gate = mlp.gate_proj.as_mut().map(|gate| ("mlp.gate_proj", &mut gate.lora));
+        let gate = gate.into_iter().chain([("mlp.gate_up_proj", &mut mlp.gate_up_lora)]);
         slots.into_iter().chain(gate).map(move |(name, slot)| (format!("model.layers.{layer}.{name}"), slot))
     });
     of_block.collect()

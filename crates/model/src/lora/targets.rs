@@ -15,7 +15,8 @@ use burnish_util::suggest::did_you_mean;
 pub struct LoraTarget {
     /// The path of the layer in files.
     pub path: String,
-    /// The path of the layer in the decoder; `self_attn.qkv_proj` for a matrix that holds q, k and v.
+    /// The path of the layer in the decoder; `self_attn.qkv_proj` for a matrix that holds q, k and v, `mlp.gate_up_proj` for one
+    /// that holds gate and up.
     pub name: String,
     pub input: usize,
     pub output: usize,
@@ -30,21 +31,32 @@ impl LoraTarget {
 
 /// All linear layers of a model except the head, in the order of the network.
 pub(crate) fn linears(config: &DecoderConfig) -> Vec<LoraTarget> {
+    let of_layer = |layer: usize| {
+        let mut targets: Vec<LoraTarget> = Vec::new();
+        for (name, input, output) in projections(config) {
+            let name = format!("model.layers.{layer}.{name}");
+            let name = config.naming.fused(&name).map_or(name, |(_, whole)| whole);
+            match targets.last_mut().filter(|last| last.name == name) {
+                Some(whole) => whole.output += output,
+                None => {
+                    let weight = config.naming.place(&format!("{name}.weight")).name;
+                    targets.push(LoraTarget { path: weight.trim_end_matches(".weight").to_owned(), name, input, output });
+                }
+            }
+        }
+        targets
+    };
+    (0..config.num_hidden_layers).flat_map(of_layer).collect()
+}
+
+/// The projections of a block, in the order of the network: name in the block, input and output.
+fn projections(config: &DecoderConfig) -> Vec<(&'static str, usize, usize)> {
     let (h, i) = (config.hidden_size, config.intermediate_size);
     let (q, kv) = (config.num_attention_heads * config.head_dim, config.num_key_value_heads * config.head_dim);
-    let qkv = match config.naming.fused_qkv {
-        Some(_) => vec![("self_attn.qkv_proj", h, q + 2 * kv)],
-        None => vec![("self_attn.q_proj", h, q), ("self_attn.k_proj", h, kv), ("self_attn.v_proj", h, kv)],
-    };
+    let attention =
+        [("self_attn.q_proj", h, q), ("self_attn.k_proj", h, kv), ("self_attn.v_proj", h, kv), ("self_attn.o_proj", q, h)];
     let gate = config.gated.then_some(("mlp.gate_proj", h, i));
-    let rest = [("mlp.up_proj", h, i), ("mlp.down_proj", i, h)];
-    let of_block: Vec<_> = qkv.into_iter().chain([("self_attn.o_proj", q, h)]).chain(gate).chain(rest).collect();
-    let target = |layer: usize, (name, input, output): (&str, usize, usize)| {
-        let name = format!("model.layers.{layer}.{name}");
-        let weight = config.naming.place(&format!("{name}.weight")).name;
-        LoraTarget { path: weight.trim_end_matches(".weight").to_owned(), name, input, output }
-    };
-    (0..config.num_hidden_layers).flat_map(|layer| of_block.iter().map(move |row| target(layer, *row))).collect()
+    attention.into_iter().chain(gate).chain([("mlp.up_proj", h, i), ("mlp.down_proj", i, h)]).collect()
 }
 
 /// Returns the linear layers that `target_modules` selects and `exclude_modules` does not.
@@ -134,25 +146,29 @@ fn unknown(key: &str, pattern: &str, config: &DecoderConfig, all: &[LoraTarget])
 
 /// Returns B [out, r] of a module with its rows in the order of the network instead of the files.
 pub(crate) fn in_our_order(target: &LoraTarget, config: &DecoderConfig, rank: usize, b: &[f32]) -> Vec<f32> {
-    match parts(target, rank) {
-        None => b.to_vec(),
-        Some((parts, shape)) => parts.iter().flat_map(|part| part.from_file(b.to_vec(), &shape, config)).collect(),
-    }
+    parts(target, config, rank).iter().flat_map(|(part, shape)| part.from_file(b.to_vec(), shape, config)).collect()
 }
 
 /// The inverse of [`in_our_order`].
 pub(crate) fn in_their_order(target: &LoraTarget, config: &DecoderConfig, rank: usize, b: &[f32]) -> Vec<f32> {
-    let Some((parts, shape)) = parts(target, rank) else { return b.to_vec() };
     let mut theirs = vec![0.0; b.len()];
-    for (part, values) in parts.iter().zip(b.chunks_exact(shape[0] * shape[1])) {
+    let mut rest = b;
+    for (part, shape) in parts(target, config, rank) {
+        let (values, others) = rest.split_at(shape[0] * shape[1]);
         part.into_file(values, &shape, config, &mut theirs);
+        rest = others;
     }
     theirs
 }
 
-/// The locations of q, k and v in the B of a module that holds all three, and the shape of each.
-fn parts(target: &LoraTarget, rank: usize) -> Option<([TensorLocation; 3], [usize; 2])> {
-    let fused = target.name.ends_with(".qkv_proj");
-    let place = |part| TensorLocation { name: target.path.clone(), part: Some(part), transposed: false };
-    fused.then(|| ([0, 1, 2].map(place), [target.output / 3, rank]))
+/// The locations of a module's projections in its B, and the shape of each.
+fn parts(target: &LoraTarget, config: &DecoderConfig, rank: usize) -> Vec<(TensorLocation, [usize; 2])> {
+    let block = target.name.split('.').take(3).collect::<Vec<_>>().join(".");
+    let inside = projections(config).into_iter().filter_map(|(name, _, output)| {
+        let name = format!("{block}.{name}");
+        let is_inside = name == target.name || config.naming.fused(&name).is_some_and(|(_, whole)| whole == target.name);
+        let place = || TensorLocation { transposed: false, ..config.naming.place(&format!("{name}.weight")) };
+        is_inside.then(|| (place(), [output, rank]))
+    });
+    inside.collect()
 }

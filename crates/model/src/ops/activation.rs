@@ -50,6 +50,7 @@ fn factor<B: Backend>(x: &FloatTensor<B>, act: Act) -> FloatTensor<B> {
         Act::GeluTanh => B::sigmoid(times::<B>(mul::<B>(x, &one_plus::<B>(x, GELU_CUBE)), 2.0 * GELU_SCALE)),
         Act::Gelu => times::<B>(B::float_add_scalar(B::float_erf(times::<B>(x.clone(), FRAC_1_SQRT_2)), 1.0.into()), 0.5),
         Act::Relu => B::float_sign(B::relu(x.clone())),
+        Act::SquaredRelu => B::relu(x.clone()),
     }
 }
 
@@ -65,6 +66,7 @@ fn gradient<B: Backend>(x: FloatTensor<B>, dy: FloatTensor<B>, act: Act) -> Floa
         Act::GeluTanh => times::<B>(mul::<B>(&logistic(), &one_plus::<B>(&x, 3.0 * GELU_CUBE)), 2.0 * GELU_SCALE),
         Act::Gelu => times::<B>(B::float_exp(times::<B>(mul::<B>(&x, &x), -0.5)), 0.5 * FRAC_2_SQRT_PI * FRAC_1_SQRT_2),
         Act::Relu => return B::float_mul(dy, g),
+        Act::SquaredRelu => return B::float_mul(dy, times::<B>(g, 2.0)),
     };
     B::float_mul(dy, B::float_add(g, B::float_mul(x, slope)))
 }

@@ -13,6 +13,8 @@ pub enum Act {
     Gelu,
     /// max(x, 0); `relu`
     Relu,
+    /// max(x, 0)²; `relu2`
+    SquaredRelu,
 }
 
 /// Constants of u(x) = √(2/π)·(x + 0.044715·x³), where GELU's tanh form is x·σ(2u) = x·(1 + tanh u) / 2.

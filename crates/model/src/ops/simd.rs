@@ -180,6 +180,11 @@ fn relu<const F: bool>(x: f32) -> (f32, f32) {
     (if x > 0.0 { 1.0 } else { 0.0 }, 0.0)
 }
 
+#[inline(always)]
+fn squared_relu<const F: bool>(x: f32) -> (f32, f32) {
+    if x > 0.0 { (x, 1.0) } else { (0.0, 0.0) }
+}
+
 /// Passes the factor g of an activation to a loop as a function that can be inlined.
 macro_rules! with_factor {
     ($act:expr, $loop:ident($($a:expr),*)) => {
@@ -188,6 +193,7 @@ macro_rules! with_factor {
             Act::GeluTanh => $loop(gelu_tanh::<F>, $($a),*),
             Act::Gelu => $loop(gelu::<F>, $($a),*),
             Act::Relu => $loop(relu::<F>, $($a),*),
+            Act::SquaredRelu => $loop(squared_relu::<F>, $($a),*),
         }
     };
 }

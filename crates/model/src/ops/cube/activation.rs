@@ -31,6 +31,13 @@ fn factor(x: f32, #[comptime] act: Act) -> f32 {
             }
             one
         }
+        Act::SquaredRelu => {
+            let mut positive = 0f32;
+            if x > 0f32 {
+                positive = x;
+            }
+            positive
+        }
     }
 }
 
@@ -46,6 +53,7 @@ fn slope(x: f32, #[comptime] act: Act) -> f32 {
         }
         Act::Gelu => g + x * f32::exp(-0.5f32 * x * x) * comptime!(0.5 * FRAC_2_SQRT_PI * FRAC_1_SQRT_2),
         Act::Relu => g,
+        Act::SquaredRelu => 2f32 * g,
     }
 }
 
