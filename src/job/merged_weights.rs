@@ -101,8 +101,10 @@ impl Source {
         let files = WeightFiles::open(&folder).with_context(|| {
             format!("the adapter's base model is {}; if it has moved, name its folder with --base", folder.display())
         })?;
+        // The keys that the run set to null by override_config, perhaps because they are not known.
+        let nulls = config.json.iter().filter(|(_, value)| value.is_null()).map(|(key, value)| (key.clone(), value.clone()));
+        let base = HfConfig::read_overridden(&folder, nulls)?.decoder()?;
         let config = config.decoder()?;
-        let base = HfConfig::read(&folder)?.decoder()?;
         // A run may have extended the model to longer sequences by override_config.
         let same = DecoderConfig { max_position_embeddings: config.max_position_embeddings, ..base } == config;
         ensure!(same, "the model in {} is not the base model of the adapter: its config.json differs", folder.display());

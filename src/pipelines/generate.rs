@@ -15,6 +15,7 @@ use burnish_config::Loaded;
 use burnish_config::schema::GenerationConfig;
 use burnish_data::{MESSAGES, RowTable, Tokenizer, completes_stop};
 use burnish_engine::{Engine, GenerationRequest};
+use burnish_model::hf_config::HfConfig;
 use burnish_model::{CausalLm, Init};
 use burnish_registry::Choice;
 use burnish_rollout::{Logprobs, TokenRules, TurnSettings};
@@ -119,7 +120,9 @@ impl Generation {
         let GenerateInputs { mut config, tokenizer, table, prompts, rules, talks, weights, .. } = inputs;
         check_writable(config.data.output_path.as_path()).context("data.output_path")?;
         weights.fetch(&mut config)?;
-        let model = CausalLm::load(config.model.path.as_path(), Init::Pretrained, &device).context("model.path")?;
+        let folder = config.model.path.as_path();
+        let hf = HfConfig::read_overridden(folder, config.model.override_config.clone()).context("model.path")?;
+        let model = CausalLm::load_as(folder, hf, Init::Pretrained, &device).context("model.path")?;
         let model = model.computing(is_bfloat16(config.model.dtype, config.trainer.device, &device), false);
         Ok(Self { config, model, tokenizer, table, prompts, rules, talks, progress })
     }

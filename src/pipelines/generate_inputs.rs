@@ -107,7 +107,7 @@ impl GenerateInputs {
         }
         let prompts: Vec<Vec<u32>> = prompts.into_iter().map(|(_, ids)| ids).collect();
         warn_of_columns(&table, &config, agents.is_some())?;
-        let hf = HfConfig::read(model.path.as_path()).context("model.path")?;
+        let hf = HfConfig::read_overridden(model.path.as_path(), model.override_config.clone()).context("model.path")?;
         let decoder = hf.decoder().context("model.path")?;
         if let (Some(agents), Some(prompts)) = (&mut agents, &conversations) {
             let model_type = hf.json.get("model_type").and_then(|name| name.as_str()).unwrap_or_default();

@@ -104,7 +104,10 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     (Refused(CheckpointPart::Policy), &["data.tokenizer", "model.tokenizer_path"]),
     (Effect, &["model.custom_chat_template"]),
     // `init` is refused too: weights come from the checkpoint, so another value would be a no-op or give another reference.
-    (Refused(CheckpointPart::Policy), &["model.path", "model.init", "model.lora_*", "model.*_modules"]),
+    (
+        Refused(CheckpointPart::Policy),
+        &["model.path", "model.init", "model.override_config.**", "model.lora_*", "model.*_modules"],
+    ),
     (
         Refused(CheckpointPart::Policy),
         &["actor_rollout_ref.model.path", "actor_rollout_ref.model.init", "actor_rollout_ref.model.override_config.**"],

@@ -88,7 +88,21 @@ impl CausalLm {
     /// If the folder cannot be read, the number of labels differs, or the model has no classifier's head and `new_head` is
     /// `None`.
     pub fn load_labels(folder: &Path, init: Init, labels: usize, new_head: Option<NewHead>, device: &Device) -> Result<Self> {
-        let mut hf = HfConfig::read(folder)?;
+        Self::load_labels_as(folder, HfConfig::read(folder)?, init, labels, new_head, device)
+    }
+
+    /// Does what [`load_labels`](Self::load_labels) does, with `hf` in place of the folder's config.json.
+    ///
+    /// # Errors
+    /// The errors of [`load_labels`](Self::load_labels).
+    pub fn load_labels_as(
+        folder: &Path,
+        mut hf: HfConfig,
+        init: Init,
+        labels: usize,
+        new_head: Option<NewHead>,
+        device: &Device,
+    ) -> Result<Self> {
         let config =
             hf.labels_decoder(labels, new_head.map(|head| head.kind)).with_context(|| format!("{}", folder.display()))?;
         let drawn = match init {

@@ -2,11 +2,12 @@
 
 use anyhow::{Context, Result};
 
+use crate::pipelines::stage::hf_config;
 use burnish_algorithm::ranking::{self, RankingLoss};
 use burnish_config::RmConfig;
 use burnish_config::schema::{InitHead, ModelInit};
 use burnish_data::Tokenizer;
-use burnish_model::hf_config::{Classifier, HfConfig};
+use burnish_model::hf_config::Classifier;
 use burnish_model::{CausalLm, HeadInit, NewHead, Readout};
 
 /// The task of a reward model.
@@ -79,7 +80,7 @@ pub(crate) fn draws_head(config: &RmConfig) -> Result<bool> {
     if head(config)?.is_none() || config.model.init == ModelInit::Random {
         return Ok(head(config)?.is_some());
     }
-    Ok(HfConfig::read(config.model.path.as_path()).context("model.path")?.classifier().is_none())
+    Ok(hf_config(&config.model)?.classifier().is_none())
 }
 
 /// Returns the new head of a language model.

@@ -14,13 +14,12 @@ use super::rows;
 use super::steps::{self, StepLosses};
 use crate::job::models::model_init;
 use crate::job::unused_options::UnusedOption;
-use crate::pipelines::stage::{self, Measured, Objective, RowFiles, StageBatch, StageInputs};
+use crate::pipelines::stage::{self, Measured, Objective, RowFiles, StageBatch, StageInputs, hf_config};
 use burnish_algorithm::ranking;
 use burnish_config::RmConfig;
 use burnish_config::schema::{InitHead, StageConfig};
 use burnish_data::Tokenizer;
 use burnish_distributed::Ranks;
-use burnish_model::hf_config::HfConfig;
 use burnish_model::{CausalLm, DecoderConfig, Gradients};
 use burnish_registry::Choice;
 
@@ -63,7 +62,7 @@ impl Objective for Rm {
     }
 
     fn decoder(config: &RmConfig) -> Result<DecoderConfig> {
-        let hf = HfConfig::read(config.model.path.as_path()).context("model.path")?;
+        let hf = hf_config(&config.model)?;
         let decoder = match form::head(config)? {
             Some((labels, kind)) => hf.labels_decoder(labels, Some(kind)),
             None => hf.decoder(),
@@ -72,19 +71,19 @@ impl Objective for Rm {
     }
 
     fn decoder_in_files(config: &RmConfig) -> Result<DecoderConfig> {
-        let hf = HfConfig::read(config.model.path.as_path()).context("model.path")?;
+        let hf = hf_config(&config.model)?;
         if hf.classifier().is_some() { Self::decoder(config) } else { hf.decoder().context("model.path") }
     }
 
     fn model(config: &RmConfig, device: &Device) -> Result<CausalLm> {
         let (path, seed) = (config.model.path.as_path(), config.trainer.seed);
-        let init = model_init(config.model.init, seed);
+        let (init, hf) = (model_init(config.model.init, seed), hf_config(&config.model)?);
         let model = match form::head(config)? {
             Some((labels, kind)) => {
                 let head = fresh_head(kind, config.algorithm.init_head, seed);
-                CausalLm::load_labels(path, init, labels, Some(head), device)
+                CausalLm::load_labels_as(path, hf, init, labels, Some(head), device)
             }
-            None => CausalLm::load(path, init, device),
+            None => CausalLm::load_as(path, hf, init, device),
         };
         model.context("model.path")
     }

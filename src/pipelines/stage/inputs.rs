@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use burnish_config::schema::StageConfig;
+use burnish_config::schema::{StageConfig, StageModelConfig};
 use burnish_data::{RowSelection, Sampler, Tokenizer};
 use burnish_model::DecoderConfig;
 use burnish_model::hf_config::HfConfig;
@@ -26,11 +26,18 @@ pub struct RowFiles {
     pub reading: RowSelection,
 }
 
+/// Reads the model's config.json, with `override_config`.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn hf_config(model: &StageModelConfig) -> Result<HfConfig> {
+    HfConfig::read_overridden(model.path.as_path(), model.override_config.clone()).context("model.path")
+}
+
 /// Returns the shape of the language model in `model.path`.
 ///
 /// # Errors
 /// If config.json does not describe a language model.
 pub fn decoder(config: &impl StageConfig) -> Result<DecoderConfig> {
-    let decoder = || HfConfig::read(config.stage().model.path.as_path())?.decoder();
-    decoder().context("model.path")
+    hf_config(config.stage().model)?.decoder().context("model.path")
 }

@@ -26,6 +26,6 @@ pub use choices::choices;
 pub use dry_run::dry_run;
 pub use example::StageExample;
 pub use facts::facts;
-pub use inputs::{RowFiles, StageInputs, decoder};
+pub use inputs::{RowFiles, StageInputs, decoder, hf_config};
 pub use objective::Objective;
 pub use pipeline::{Stage, start};

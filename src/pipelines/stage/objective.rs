@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 
 use super::batch::{Measured, StageBatch};
 use super::example::StageExample;
-use super::inputs::{RowFiles, StageInputs, decoder};
+use super::inputs::{RowFiles, StageInputs, decoder, hf_config};
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::model_init;
 use crate::job::unused_options::UnusedOption;
@@ -74,7 +74,7 @@ pub trait Objective: Sized {
     fn model(config: &Self::Config, device: &Device) -> Result<CausalLm> {
         let keys = config.stage();
         let init = model_init(keys.model.init, keys.trainer.seed);
-        CausalLm::load(keys.model.path.as_path(), init, device).context("model.path")
+        CausalLm::load_as(keys.model.path.as_path(), hf_config(keys.model)?, init, device).context("model.path")
     }
 
     /// Returns the loaded model, completed by facts from the inputs.

@@ -416,7 +416,6 @@ pub(super) const SFT: &[(&str, KeyTreatment)] = &[
     ("optim.lr_decay_style", Renamed("optim.lr_scheduler_type")),
     ("trainer.checkpoint.**", Renamed("checkpoint.**")),
     ("model.override_config.attn_implementation", Ignored(NO_TORCH)),
-    ("model.override_config.**", Refused(CONFIG_OF_MODEL)),
     (
         "data.custom_cls.path",
         Refused("custom dataset classes are not supported: only rewards, tools and environments may be Python"),

@@ -59,6 +59,7 @@ pub struct GenerationDataConfig {
 #[serde(deny_unknown_fields)]
 pub struct GenerationModelConfig {
     pub path: Location,
+    pub override_config: OpenMapping,
     pub dtype: Dtype,
     pub tokenizer_path: Option<Location>,
     pub custom_chat_template: Option<String>,

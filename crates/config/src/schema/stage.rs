@@ -139,6 +139,7 @@ pub(super) use stage_data;
 #[serde(deny_unknown_fields)]
 pub struct StageModelConfig {
     pub path: Location,
+    pub override_config: OpenMapping,
     pub init: ModelInit,
     pub dtype: Dtype,
     pub enable_gradient_checkpointing: bool,

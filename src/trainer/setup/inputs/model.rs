@@ -11,7 +11,7 @@ use burnish_model::hf_config::HfConfig;
 
 /// Reads the policy's config.json, with `override_config`.
 pub fn hf_config(model: &ModelConfig) -> Result<HfConfig> {
-    Ok(HfConfig::read(model.path.as_path())?.overridden(model.override_config.clone()))
+    HfConfig::read_overridden(model.path.as_path(), model.override_config.clone())
 }
 
 /// Returns the folder of the tokenizer: `data.tokenizer`, else the model's.
