@@ -25,6 +25,8 @@ def scaled(**rope):
     return {**base, "rope_parameters": {"rope_theta": 5000.0, **rope}}
 
 
+MIXED = ["sliding_attention", "full_attention", "sliding_attention"]
+
 MODELS = {
     "llama_mha_bias": (t.LlamaConfig, {**base, "num_key_value_heads": 6, "attention_bias": True, "mlp_bias": True}),
     "llama_head_dim": (t.LlamaConfig, {**base, "head_dim": 20, "rms_norm_eps": 1e-5, "tie_word_embeddings": True}),
@@ -57,6 +59,40 @@ MODELS = {
                                       initializer_range=0.25, bos_token_id=1, eos_token_id=2)),
     "gpt2_relu_unscaled": (t.GPT2Config, dict(vocab_size=150, n_embd=32, n_head=4, n_layer=2, n_positions=64, activation_function="relu",
                                               scale_attn_weights=False, initializer_range=0.15, tie_word_embeddings=False)),
+    "gemma3_linear": (t.Gemma3TextConfig, {**base, "head_dim": 20, "sliding_window": 5, "query_pre_attn_scalar": 31, "layer_types": MIXED,
+                                           "final_logit_softcapping": 3.0, "tie_word_embeddings": False,
+                                           "rope_parameters": {"full_attention": {"rope_type": "linear", "rope_theta": 5e4, "factor": 8.0},
+                                                               "sliding_attention": {"rope_type": "default", "rope_theta": 3e3}}}),
+    "gemma3_mqa_bias": (t.Gemma3TextConfig, {**base, "num_key_value_heads": 1, "head_dim": 8, "attention_bias": True, "sliding_window": 7}),
+    "smollm3_window": (t.SmolLM3Config, {**base, "use_sliding_window": True, "sliding_window": 5, "no_rope_layer_interval": 2,
+                                         "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": False}),
+    "ministral_head_dim": (t.MinistralConfig, {**base, "head_dim": 12, "sliding_window": 6, "layer_types": MIXED, "tie_word_embeddings": True}),
+    "ministral3_growing": (t.Ministral3Config, {
+        **scaled(rope_type="yarn", factor=4.0, original_max_position_embeddings=8, llama_4_scaling_beta=0.3, mscale=1.0, mscale_all_dim=1.0,
+                 beta_fast=32.0, beta_slow=1.0), "num_key_value_heads": 1, "head_dim": 12, "sliding_window": 11}),
+    "phi3_longrope": (t.Phi3Config, {**scaled(rope_type="longrope", partial_rotary_factor=0.75, short_factor=[1.0, 1.3, 1.7],
+                                              long_factor=[2.0, 3.0, 4.0]), "original_max_position_embeddings": 48,
+                                     "num_key_value_heads": 3, "sliding_window": 6, "tie_word_embeddings": True}),
+    "phi3_mha": (t.Phi3Config, {**base, "num_key_value_heads": 6, "rms_norm_eps": 1e-3}),
+    "olmo2_mqa_bias": (t.Olmo2Config, {**base, "num_key_value_heads": 1, "attention_bias": True, "tie_word_embeddings": True}),
+    "olmo3_yarn": (t.Olmo3Config, {**base, "sliding_window": 5, "layer_types": MIXED, "rope_parameters": {
+        "full_attention": {"rope_type": "yarn", "rope_theta": 5e5, "factor": 4.0, "original_max_position_embeddings": 24},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 5e5}}}),
+    "granite_bias": (t.GraniteConfig, {**base, "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True, "embedding_multiplier": 5.0,
+                                       "residual_multiplier": 0.4, "attention_multiplier": 0.2, "logits_scaling": 3.0}),
+    "glm_whole": (t.GlmConfig, {**scaled(rope_type="default", partial_rotary_factor=1.0), "head_dim": 12, "attention_bias": False}),
+    "glm_mha_tied": (t.GlmConfig, {**base, "num_key_value_heads": 6, "head_dim": 8, "tie_word_embeddings": True}),
+    "glm4_quarter": (t.Glm4Config, {**scaled(rope_type="default", partial_rotary_factor=0.25), "head_dim": 16, "num_key_value_heads": 1}),
+    "arcee_bias_yarn": (t.ArceeConfig, {**scaled(rope_type="yarn", factor=4.0, original_max_position_embeddings=24), "attention_bias": True,
+                                        "mlp_bias": True, "head_dim": 12}),
+    "seed_oss_bias": (t.SeedOssConfig, {**base, "attention_out_bias": True, "mlp_bias": True, "head_dim": 20, "residual_dropout": 0.0}),
+    "exaone4_full": (t.Exaone4Config, {**base, "sliding_window": None, "layer_types": ["full_attention"] * 3, "tie_word_embeddings": True}),
+    "exaone4_window": (t.Exaone4Config, {**scaled(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+                                                  original_max_position_embeddings=16), "sliding_window": 5, "layer_types": MIXED}),
+    "cohere2_bias": (t.Cohere2Config, {**base, "attention_bias": True, "sliding_window": 5, "layer_types": MIXED, "logit_scale": 0.3}),
+    "cohere2_untied": (t.Cohere2Config, {**base, "sliding_window": 9, "sliding_window_pattern": 2, "tie_word_embeddings": False, "layer_norm_eps": 1e-3}),
+    "nanochat_mqa": (t.NanoChatConfig, {**scaled(rope_type="yarn", factor=4.0, original_max_position_embeddings=24), "num_key_value_heads": 1,
+                                        "attention_bias": True, "final_logit_softcapping": None}),
 }
 
 
@@ -64,6 +100,11 @@ def older(config):
     """The same config.json in the format of transformers 4."""
     config = dict(config)
     rope = dict(config.pop("rope_parameters", {}))
+    if "full_attention" in rope:
+        config["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
+        rope = dict(rope["full_attention"])
+        if config["model_type"] == "olmo3":
+            config.pop("rope_local_base_freq")
     theta, partial, kind = rope.pop("rope_theta", None), rope.pop("partial_rotary_factor", None), rope.pop("rope_type", "default")
     neox = config["model_type"] == "gpt_neox"
     if theta is not None:
@@ -72,7 +113,8 @@ def older(config):
         config["rotary_pct" if neox else "partial_rotary_factor"] = partial
     config["rope_scaling"] = {"type": kind, **rope} if kind != "default" else None
     config["torch_dtype"] = config.pop("dtype", "float32")
-    config.pop("layer_types", None)
+    if config["model_type"] not in ("gemma3_text", "ministral", "olmo3", "exaone4", "cohere2"):
+        config.pop("layer_types", None)
     return config
 
 

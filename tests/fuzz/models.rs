@@ -19,7 +19,10 @@ const JSON_WORDS: &[&str] =
 pub(crate) fn config_json() -> Target {
     Target {
         name: "config_json",
-        seeds: || [files("tests/golden/models", &["config.json"]), files("data/arithmetic", &["config.json"])].concat(),
+        seeds: || {
+            let folders = ["tests/golden/models", "tests/golden/models-2026", "data/arithmetic"];
+            folders.map(|folder| files(folder, &["config.json"])).concat()
+        },
         words: JSON_WORDS,
         cases: 2_000,
         read: |input, folder| {

@@ -152,7 +152,9 @@ fn golden_backward_and_adamw() {
         assert_eq!(squares.len(), expected.len(), "{name}: parameters with a gradient");
         for (parameter, square) in squares {
             let (norm, expected) = (square.sqrt(), torch(expected, &parameter));
-            assert!((norm - expected).abs() <= 5e-5 * expected, "{name} {parameter}: {norm}, torch has {expected}");
+            // A gradient that is 0 but for rounding is that of a bias of keys that do not rotate.
+            let bound = (5e-5 * expected).max(1e-7 * gradients.norm());
+            assert!((norm - expected).abs() <= bound, "{name} {parameter}: {norm}, torch has {expected}");
         }
 
         let step = &golden["adamw_step"];

@@ -101,6 +101,14 @@ impl HfConfig {
         let mut config = (family.read)(&reader)
             .and_then(|config| reader.all_read().map(|()| config))
             .with_context(|| format!("config.json of a {model_type} model"))?;
+        let scales_queries = |key: &&str| self.json.get(*key).is_some_and(|rope| rope.get("llama_4_scaling_beta").is_some());
+        if let Some(key) =
+            ["rope_parameters", "rope_scaling"].iter().find(scales_queries).filter(|_| config.query_scaling.is_none())
+        {
+            bail!(
+                "config.json of a {model_type} model: `{key}`: `llama_4_scaling_beta` is not supported; this family has no such factor"
+            );
+        }
         // Set here for all families: for longer sequences a scaling may use other frequencies.
         for rope in config.ropes().cloned().collect::<Vec<_>>() {
             config.max_position_embeddings = rope.longest().unwrap_or(config.max_position_embeddings);
@@ -222,7 +230,7 @@ mod tests {
     fn longrope_ends_at_its_original_length_in_every_family() {
         let rope = |heads: usize| {
             serde_json::json!({"rope_type": "longrope", "rope_theta": 10000.0, "short_factor": vec![1.0; heads], "long_factor": vec![2.0; heads],
-                               "factor": 4.0, "original_max_position_embeddings": 8, "llama_4_scaling_beta": 0.1})
+                               "factor": 4.0, "original_max_position_embeddings": 8})
         };
         for family in FAMILIES.iter().filter(|family| family.model_type != "gpt2") {
             let frequencies = match family.model_type {
@@ -230,12 +238,15 @@ mod tests {
                 "glm" | "glm4" => 4,
                 _ => 8,
             };
-            let rope = match family.model_type {
+            let mut rope = match family.model_type {
                 "gemma3_text" | "olmo3" => {
                     serde_json::json!({"full_attention": rope(frequencies), "sliding_attention": rope(frequencies)})
                 }
                 _ => rope(frequencies),
             };
+            if family.model_type == "ministral3" {
+                rope["llama_4_scaling_beta"] = 0.1.into();
+            }
             let json = serde_json::json!({
                 "model_type": family.model_type, "vocab_size": 20, "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1,
                 "num_attention_heads": 4, "num_key_value_heads": 4, "head_dim": 16, "max_position_embeddings": 32, "rope_parameters": rope,

@@ -75,10 +75,10 @@ const NUMBERS: &[&str] = &[
     "llama_4_scaling_beta",
     "max_position_embeddings",
 ];
+const OTHERS: &[&str] = &["rope_type", "type", "truncate", "short_factor", "long_factor"];
 
 /// The types of layers that have rope parameters of their own.
 const LAYER_TYPES: [&str; 2] = ["full_attention", "sliding_attention"];
-const OTHERS: &[&str] = &["rope_type", "type", "truncate", "short_factor", "long_factor"];
 
 impl RopeConfig {
     /// Reads `rope_parameters {rope_type, rope_theta, partial_rotary_factor, …}` of transformers 5, or `rope_theta` and
