@@ -18,6 +18,7 @@ pub use burnish_convert as convert;
 pub use burnish_data as data;
 pub use burnish_distributed as distributed;
 pub use burnish_doctor as doctor;
+pub use burnish_gguf as gguf;
 pub use burnish_hub as hub;
 pub use burnish_hydra as hydra;
 pub use burnish_model as model;

@@ -98,7 +98,7 @@ pub fn export(part: &Path, form: &ExportForm, output: &Path, name: &str) -> Resu
 /// Those of [`export`], and if llama.cpp has no such model or tokenizer.
 pub fn export_gguf(part: &Path, kind: TensorType, base: Option<&Path>, output: &Path) -> Result<()> {
     let name = output.file_stem().and_then(OsStr::to_str).unwrap_or("model");
-    // The merged weights are in a folder of their own until the file is written.
+    // A temporary folder holds the merged weights until the file is written.
     let staged = AtomicDir::stage(output)?;
     write_weights(part, staged.path(), &WeightForm { dtype: Dtype::F32, name: "float32", shard: usize::MAX, base })?;
     let file = staged.path().join("model.gguf");

@@ -45,7 +45,7 @@ impl GgufReader {
             9 => {
                 let (kind, count) = (self.u32(), self.u64());
                 let items: Vec<String> = (0..count).map(|_| self.value(kind)).collect();
-                format!("{count} × {}", items[0])
+                format!("{count} × {}", items.first().map_or("", String::as_str))
             }
             other => panic!("no value of kind {other} is written"),
         }
