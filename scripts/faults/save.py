@@ -13,6 +13,7 @@ CALLS = ["openat", "write", "writev", "pwrite64", "copy_file_range", "sendfile",
          "renameat", "renameat2", "unlink", "unlinkat", "rmdir", "ftruncate", "fchmod"]
 WRITING = ["openat", "write", "writev", "pwrite64", "copy_file_range", "sendfile", "fsync", "fdatasync", "mkdir", "rename",
            "renameat", "renameat2", "ftruncate"]
+REMOVING = ["unlink", "unlinkat", "rmdir"]
 
 
 def calls_on(bench, keep, first):
@@ -123,6 +124,10 @@ def rows(bench):
             for error, words in (("ENOSPC", "the disk is full"), ("EIO", "the disk fails")):
                 found.append((f"{error}-{name}", f"{error} ({words}) at each call of {when} that writes ({kinds(writing)})",
                               [error_at_call(error)(keep, *c) for c in writing]))
+            removing = [c for c in calls if c[0] in REMOVING or (c[0] == "openat" and "/.tmp-" in c[2] and "O_DIRECTORY" in c[2])]
+            if removing:
+                found.append((f"EIO-remove-{name}", f"EIO at each call of {when} that removes ({kinds(removing)})",
+                              [error_at_call("EIO")(keep, *c) for c in removing]))
         found.append(("EROFS", "the folder becomes read-only before a save", [read_only]))
     killed, stopped, phases = (-signal.SIGKILL,), (3,), bench.workload.phases
     found.append(("kill-phase", f"SIGKILL in each phase ({', '.join(phases)})", [in_phase(p, [signal.SIGKILL], killed) for p in phases]))

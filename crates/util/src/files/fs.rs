@@ -19,6 +19,9 @@ use crate::platform::{is_running, is_same_file, keep_access};
 const STAGED: &str = ".tmp-";
 const REPLACED: &str = ".old-";
 
+/// Number of attempts to remove a staged file or folder: a disk may fail one call, and staged files take space until the next start.
+const ATTEMPTS: usize = 3;
+
 /// Writes a whole file, or leaves the earlier one untouched. Follows links, keeps an earlier file's mode and owner, and creates
 /// missing parent directories. Writes into a target that is not a regular file, such as a device or a pipe.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
@@ -41,13 +44,13 @@ pub(super) fn replace(path: &Path, existing: Option<&Metadata>, bytes: &[u8]) ->
             // A file that is itself a mount in a container can be written but not replaced.
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
                 fs::write(path, bytes)?;
-                fs::remove_file(&staging)?;
+                remove(&staging)?;
             }
             renamed => renamed?,
         }
         sync_dir(parent(path))
     };
-    Ok(write().inspect_err(|_| _ = fs::remove_file(&staging))?)
+    Ok(write().inspect_err(|_| _ = remove(&staging))?)
 }
 
 /// Refuses a path that [`write_atomic`] could not write later. Creates missing parent directories.
@@ -61,7 +64,7 @@ pub fn check_writable(path: &Path) -> Result<()> {
             }
             fs::create_dir_all(parent(&path))?;
             File::create(&staging)?;
-            Ok(fs::remove_file(&staging)?)
+            Ok(remove(&staging)?)
         }
     };
     let check: Result<()> = check();
@@ -272,8 +275,17 @@ fn sibling(path: &Path, prefix: &str) -> Result<PathBuf> {
     Ok(parent(path).join(format!("{prefix}{name}-{}", std::process::id())))
 }
 
-/// Removes a file, link or directory tree. A missing path is fine.
+/// Removes a file, link or directory tree, in several attempts. A missing path is fine.
 fn remove(path: &Path) -> io::Result<()> {
+    in_attempts(|| remove_once(path))
+}
+
+/// Repeats a removal that fails. Returns the last error.
+fn in_attempts(mut remove: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+    (1..ATTEMPTS).find_map(|_| remove().ok()).map_or_else(remove, Ok)
+}
+
+fn remove_once(path: &Path) -> io::Result<()> {
     match path.symlink_metadata() {
         Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
         Ok(_) => fs::remove_file(path),
@@ -406,6 +418,33 @@ mod tests {
         fs::write(second.path().join("c"), "second").unwrap();
         second.commit().unwrap();
         assert_eq!((names(dir.path()), names(&target)), (vec!["result".into()], vec!["c".into()]));
+    }
+
+    /// A failing disk is a closure here: no user can make a real disk fail in a test.
+    #[test]
+    fn a_removal_that_fails_is_repeated() {
+        let dir = tempfile::tempdir().unwrap();
+        let staged = dir.path().join(".tmp-global_step_1-7");
+        for (failing, is_left) in [(0, false), (1, false), (ATTEMPTS - 1, false), (ATTEMPTS, true)] {
+            let files = ["actor/model", "actor/optim", "data.json"].map(|name| staged.join(name));
+            fs::create_dir_all(staged.join("actor")).unwrap();
+            files.iter().for_each(|file| fs::write(file, "").unwrap());
+            let mut calls = 0;
+            let removed = in_attempts(|| {
+                calls += 1;
+                if calls > failing {
+                    return remove_once(&staged);
+                }
+                // Each failing attempt removes one file before the error.
+                remove_once(&files[calls - 1]).and(Err(io::Error::from_raw_os_error(5)))
+            });
+            assert_eq!((removed.is_err(), staged.exists(), calls), (is_left, is_left, (failing + 1).min(ATTEMPTS)), "{failing}");
+        }
+        // The next start removes the rest. No process has this id.
+        let left = dir.path().join(".tmp-global_step_1-4294967295");
+        fs::rename(&staged, left).unwrap();
+        sweep(dir.path()).unwrap();
+        assert!(names(dir.path()).is_empty());
     }
 
     #[test]
