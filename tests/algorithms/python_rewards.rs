@@ -274,6 +274,11 @@ fn misbehaviour_ends_the_call_and_nothing_else() {
             Crash,
             &["its process sent a reply of more than 67108864 bytes"],
         ),
+        (
+            "exec('os.write(201, b\"[\" + b\"0,\" * 5000000 + b\"0]\\\\n\")')",
+            Crash,
+            &["its process sent a reply of more than 4000000 values"],
+        ),
         ("os.closerange(3, 1024); time.sleep(60)", Crash, &["closed the pipe of its replies"]),
     ];
     for (program, kind, parts) in cases {

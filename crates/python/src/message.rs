@@ -57,6 +57,22 @@ impl Received {
     }
 }
 
+/// Returns true if a line of JSON has more than `most` values: one begins the line, and one may follow each of these characters
+/// outside of a text. Takes no memory.
+pub fn has_more_values_than(line: &[u8], most: usize) -> bool {
+    let (mut values, mut in_text, mut escaped) = (1, false, false);
+    for byte in line {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = in_text,
+            b'"' => in_text = !in_text,
+            b',' | b'[' | b'{' | b':' if !in_text => values += 1,
+            _ => {}
+        }
+    }
+    values > most
+}
+
 /// Returns the position where the JSON of a line begins, and the number of bytes after the line.
 fn size(line: &[u8]) -> (usize, usize) {
     let text = line.strip_prefix(&[SIZE]).and_then(|rest| std::str::from_utf8(&rest[..rest.len().min(20)]).ok());
@@ -91,6 +107,16 @@ pub fn request(function: usize, arguments: &impl Serialize, columns: &[&[f32]], 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_are_counted_outside_of_texts() {
+        for (line, values) in
+            [("1", 1), ("[[],[]]", 4), (r#"{"a":[1,2]}"#, 5), (r#"["a,[{:\",[",2]"#, 3), (r#"["\\",[]]"#, 4), (r#""\\\",""#, 1)]
+        {
+            assert!(has_more_values_than(line.as_bytes(), values - 1), "{line}");
+            assert!(!has_more_values_than(line.as_bytes(), values), "{line}");
+        }
+    }
 
     #[test]
     fn columns_arrive_unchanged_and_a_partial_message_is_not_returned() {

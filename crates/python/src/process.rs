@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use rustix::event::PollFlags;
 use rustix::io::ioctl_fionbio;
 
-use super::message::{Received, WorkerMessage};
+use super::message::{Received, WorkerMessage, has_more_values_than};
 use super::pipe::{read_available, send_available};
 use super::printed::Printed;
 use super::words::Words;
@@ -27,6 +27,8 @@ const DYING_SLICE: Duration = Duration::from_millis(2);
 const GRACE: Duration = Duration::from_millis(200);
 /// Largest size of a reply's line, which holds the scores of a batch, in bytes.
 pub const MAX_BYTES: usize = 64 << 20;
+/// Largest number of values in a reply's line: parsed values take many times the memory of their text.
+pub const MAX_VALUES: usize = 4_000_000;
 
 /// A running process.
 pub struct Worker {
@@ -48,6 +50,8 @@ pub enum WorkerError {
     TimedOut(String),
     /// The reply has more than [`MAX_BYTES`].
     TooLong,
+    /// The reply has more than [`MAX_VALUES`].
+    TooManyValues,
     Interrupted(anyhow::Error),
 }
 
@@ -85,6 +89,10 @@ impl Worker {
             self.wait(!unsent.is_empty(), left.min(if closed.is_some() { DYING_SLICE } else { SLICE }));
             self.read_replies(MAX_BYTES + columns);
             if let Some(reply) = self.received.take() {
+                if has_more_values_than(&reply.line, MAX_VALUES) {
+                    self.end();
+                    return Err(WorkerError::TooManyValues);
+                }
                 return Ok(reply);
             }
             if self.received.len() > MAX_BYTES + columns {

@@ -9,9 +9,10 @@ use rustix::event::PollFlags;
 
 use super::socket::SocketClient;
 use super::words::WORDS;
+use burnish_python::message::has_more_values_than;
 use burnish_python::pipe::{CHUNK, read_available, send_available};
 use burnish_python::printed::Printed;
-use burnish_python::process::MAX_BYTES;
+use burnish_python::process::{MAX_BYTES, MAX_VALUES};
 use burnish_util::interrupt::Interrupt;
 use burnish_util::platform;
 
@@ -41,7 +42,13 @@ pub(super) enum ReplyError {
     TimedOut(Option<String>),
     /// The reply has more than [`MAX_BYTES`].
     TooLong,
+    /// The reply has more than [`MAX_VALUES`].
+    TooManyValues,
     Interrupted(anyhow::Error),
+}
+
+fn bounded(line: Vec<u8>) -> Result<Vec<u8>, ReplyError> {
+    if has_more_values_than(&line, MAX_VALUES) { Err(ReplyError::TooManyValues) } else { Ok(line) }
 }
 
 impl Channel {
@@ -58,12 +65,12 @@ impl Channel {
         loop {
             unsent = send_available(&mut self.connection, unsent);
             if let Some(line) = self.take() {
-                return Ok(line);
+                return bounded(line);
             }
             let ended = self.wait(!unsent.is_empty(), left().min(SLICE));
             self.read();
             if let Some(line) = self.take() {
-                return Ok(line);
+                return bounded(line);
             }
             if self.received.len() > MAX_BYTES + CHUNK {
                 return Err(ReplyError::TooLong);

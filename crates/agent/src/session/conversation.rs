@@ -15,7 +15,7 @@ use super::words::WORDS;
 use crate::ReplyFailure;
 use crate::participants::{Outcome, PartyError};
 use burnish_python::message::seed;
-use burnish_python::process::MAX_BYTES;
+use burnish_python::process::{MAX_BYTES, MAX_VALUES};
 
 /// The process of one conversation. Clones share it; their requests run one after another.
 #[derive(Clone)]
@@ -221,6 +221,7 @@ impl ConversationProcess {
                 (ReplyFailure::Timeout, format!("timed out after {seconds} s{place}"))
             }
             ReplyError::TooLong => (ReplyFailure::Raised, format!("its reply has more than {MAX_BYTES} bytes")),
+            ReplyError::TooManyValues => (ReplyFailure::Raised, format!("its reply has more than {MAX_VALUES} values")),
             ReplyError::Gone => {
                 let how = status.map(|status| WORDS.ended(status, self.cpu(time)));
                 (ReplyFailure::Died, format!("its process {}{last}", how.unwrap_or_else(|| "died".to_owned())))

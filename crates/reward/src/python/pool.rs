@@ -16,7 +16,7 @@ use crate::math_verify::{self, MathVerify};
 use crate::reward_error::{RewardError, RewardFailure};
 use crate::start::cannot_verify;
 use burnish_python::message::WorkerMessage;
-use burnish_python::process::{MAX_BYTES, Worker, WorkerError};
+use burnish_python::process::{MAX_BYTES, MAX_VALUES, Worker, WorkerError};
 use burnish_python::words::Words;
 use burnish_python::{MODULES, PROCESS, VALUES, environment, message};
 use burnish_util::suggest::did_you_mean;
@@ -176,7 +176,8 @@ impl Pool {
                 return Err(error);
             }
         };
-        let line: Value = serde_json::from_slice(&reply.line).context("the reply of a reward worker is not JSON")?;
+        let (line, reply) = reply;
+        let line = line.context("the reply of a reward worker is not JSON")?;
         let Some(error) = line.get("error") else { return Ok((line, reply.numbers())) };
         if max > 0 {
             // The worker may not have read the columns if memory was short.
@@ -185,21 +186,26 @@ impl Pool {
         Err(self.raised(error))
     }
 
-    /// Sends a message to a worker, answers its questions, and returns its reply.
+    /// Sends a message to a worker, answers its questions, and returns its reply as JSON and as received. The time for parsing
+    /// counts.
     fn converse(
         &self,
         worker: &mut Worker,
         message: &[u8],
         columns: usize,
         timeout: Duration,
-    ) -> Result<WorkerMessage, WorkerError> {
+    ) -> Result<(serde_json::Result<Value>, WorkerMessage), WorkerError> {
         let started = Instant::now();
         let mut reply = worker.ask(message, columns, timeout, &self.options.interrupt)?;
         while let Some(answer) = self.questions.answer(&reply.line) {
             let left = timeout.saturating_sub(started.elapsed());
             reply = worker.ask(&answer, columns, left, &self.options.interrupt)?;
         }
-        Ok(reply)
+        let parsed = serde_json::from_slice(&reply.line);
+        match started.elapsed() < timeout {
+            true => Ok((parsed, reply)),
+            false => Err(WorkerError::TimedOut(String::new())),
+        }
     }
 
     fn workers(&self) -> MutexGuard<'_, Workers> {
@@ -235,7 +241,7 @@ impl Pool {
         let mut worker = Worker::spawn(&options.python, &CODE, &self.environment, &WORDS)
             .map_err(|error| self.failure(RewardFailure::Crash, &format!("{error:#}")))?;
         let reply = match self.converse(&mut worker, &self.setup, 0, options.start_timeout) {
-            Ok(reply) => reply.line,
+            Ok((parsed, _)) => parsed,
             Err(WorkerError::Interrupted(interrupted)) => return Err(interrupted),
             Err(WorkerError::TimedOut(place)) => {
                 let seconds = options.start_timeout.as_secs_f64();
@@ -247,7 +253,7 @@ impl Pool {
                 return Err(self.failure(RewardFailure::Crash, &text));
             }
         };
-        let reply: Value = serde_json::from_slice(&reply).context("the reward worker's first message is not JSON")?;
+        let reply = reply.context("the reward worker's first message is not JSON")?;
         if let Some(error) = reply.get("error") {
             return Err(self.raised(error));
         }
@@ -329,6 +335,7 @@ fn died(lost: &WorkerError, cpu: u64) -> String {
     let status = match lost {
         WorkerError::Died(status) => status,
         WorkerError::TooLong => return format!("sent a reply of more than {MAX_BYTES} bytes"),
+        WorkerError::TooManyValues => return format!("sent a reply of more than {MAX_VALUES} values"),
         _ => return "closed the pipe of its replies".to_owned(),
     };
     WORDS.ended(*status, cpu)

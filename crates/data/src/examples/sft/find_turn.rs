@@ -11,7 +11,7 @@ use std::ops::Range;
 use anyhow::{Result, bail, ensure};
 
 use super::probe::{self, MessagePlace};
-use super::rendered::{RenderedConversation, TurnFinder};
+use super::rendered::TurnFinder;
 use crate::examples::prompt_boundary::{alike, common};
 use crate::template::content;
 
@@ -104,9 +104,10 @@ impl TurnFinder<'_> {
         if let Some(added) = prompt_text.strip_prefix(before) {
             return Ok(added.to_owned());
         }
-        let (ids, bytes) = self.tokenizer.encode_with_bytes(prompt_text)?;
-        let same = common(&ids, &self.tokenizer.encode(before)?);
-        Ok(bytes.get(same).map_or("", |token| &prompt_text[token.start..]).to_owned())
+        let [asked, before] = [prompt_text, before].map(|text| self.encode(text.to_owned()));
+        let asked = asked?;
+        let same = common(&asked.ids, &before?.ids);
+        Ok(asked.bytes.get(same).map_or("", |token| &prompt_text[token.start..]).to_owned())
     }
 
     /// Returns the end of the last message before `i` with a known position that ends by `until`; `None` if unclear.
@@ -163,7 +164,7 @@ impl TurnFinder<'_> {
     /// special token after the message, if another special token comes before the next text and the first does not open turns.
     /// `through`: the conversation up to the message, which ends at `message_end`.
     fn other_end(&self, i: usize, place: &MessagePlace, through: &str, message_end: usize) -> Result<usize> {
-        let alone = RenderedConversation::encode(through.to_owned(), self.tokenizer)?;
+        let alone = self.encode(through.to_owned())?;
         let special = |ids: &[u32]| ids.iter().copied().find(|id| self.tokenizer.is_special(*id));
         ensure!(special(&alone.ids[alone.tokens(message_end..through.len())]).is_some(), "message {i}: {NO_END}");
         let next = self.place(i + 1).map_or(self.full.text.len(), |place| place.content.start);

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::check_learnt;
 use super::options::{AssistantMask, SftOptions};
-use super::rendered::{RenderedConversation, TurnFinder};
+use super::rendered::{MOST_WORK, RenderWork, RenderedConversation, TurnFinder};
 use crate::template::variables::TemplateVariables;
 use crate::tokens::tokenizer::Tokenizer;
 
@@ -73,18 +73,21 @@ pub(super) fn by_marks(
         notes.extend((!stops && span.weight != 0.0).then_some(NO_STOP));
         spans.push(span);
     }
-    let finder = TurnFinder { messages, tokenizer, variables, full, keeps_thoughts: true };
+    let work = RenderWork::at_most(MOST_WORK);
+    let finder = TurnFinder { messages, tokenizer, variables, full, keeps_thoughts: true, work };
     for turn in turns.iter().filter(|turn| turn.weight != 0.0) {
-        notes.extend(check_learnt::check(&finder, turn.index, &learnt)?);
+        let note = check_learnt::check(&finder, turn.index, &learnt);
+        finder.work.check(messages.len())?;
+        notes.extend(note?);
     }
     Ok(LearntTurns { full: finder.full, spans, notes })
 }
 
 /// Finds turns in the rendered conversation, as far as `data.max_length` keeps them. Each turn takes renderings of all messages
-/// before it, so that a row of thousands of messages that is refused or cut would take minutes.
+/// before it, at most [`MOST_WORK`] together.
 ///
 /// # Errors
-/// If a turn cannot be found, or no special token ends it.
+/// If a turn cannot be found, no special token ends it, or the conversation takes too much work.
 pub(super) fn in_conversation(
     messages: &[Value],
     turns: &[Turn],
@@ -96,19 +99,25 @@ pub(super) fn in_conversation(
     let full = RenderedConversation::encode(text, tokenizer)?;
     let kept = options.kept(full.ids.len());
     let keeps_thoughts = options.assistant_mask != AssistantMask::Prefix;
-    let finder = TurnFinder { messages, tokenizer, variables, full, keeps_thoughts };
+    let work = RenderWork::at_most(MOST_WORK);
+    let finder = TurnFinder { messages, tokenizer, variables, full, keeps_thoughts, work };
     let (mut spans, mut notes) = (Vec::new(), Vec::new());
     let learnt: Vec<&Turn> = turns.iter().filter(|turn| turn.weight != 0.0).collect();
     // The search begins at the end that is kept, and ends with the first turn outside of it.
     let from_end: &mut dyn Iterator<Item = &Turn> =
         if kept.start > 0 { &mut learnt.into_iter().rev() } else { &mut learnt.into_iter() };
     for turn in from_end.take_while(|_| !kept.is_empty()) {
-        let bytes = finder.find(turn.index)?;
+        let found = finder.find(turn.index);
+        // A probe has no position both where the template does not write a text and where the work is used up.
+        finder.work.check(messages.len())?;
+        let bytes = found?;
         let tokens = finder.full.tokens(bytes.clone());
         if tokens.start >= kept.end || tokens.end <= kept.start {
             break;
         }
-        notes.extend(check_learnt::check(&finder, turn.index, &finder.full.text[bytes.clone()])?);
+        let note = check_learnt::check(&finder, turn.index, &finder.full.text[bytes.clone()]);
+        finder.work.check(messages.len())?;
+        notes.extend(note?);
         spans.push(Span { tokens, weight: turn.weight });
     }
     Ok(LearntTurns { full: finder.full, spans, notes })
