@@ -3,13 +3,17 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value};
 
 use super::super::args::ConfigArgs;
 use super::recorded::{Beginning, RecordedSteps};
 use crate::job::run_folder::DIR;
+use burnish_util::foreign;
 use burnish_util::platform::temporary_folder;
+
+/// Size limit of a file of results of tools, which is copied: a file of another user may claim more than the disk has.
+const LARGEST_RECORD: u64 = 4 << 30;
 
 const SLICES: &str = "trainer.gradient_slices";
 
@@ -34,6 +38,12 @@ impl Scratch {
         for entry in fs::read_dir(dir)?.flatten() {
             let name = entry.file_name();
             if name.to_string_lossy().starts_with("conversations-") && entry.path().is_file() {
+                let bytes = entry.path().metadata()?.len();
+                ensure!(
+                    bytes <= LARGEST_RECORD,
+                    "{} has {bytes} bytes; a replay copies results of tools of at most {LARGEST_RECORD} bytes",
+                    entry.path().display()
+                );
                 fs::copy(entry.path(), self.run().join(name))?;
             }
         }
@@ -59,7 +69,7 @@ pub(super) fn of_replay(
     changes: &[String],
 ) -> Result<ConfigArgs> {
     let text = match recorded.settings_of(step) {
-        Some(file) => fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?,
+        Some(file) => foreign::read_text(&file, foreign::SETTINGS)?,
         None => nested(recorded).to_string(),
     };
     let file = scratch.0.join("settings.yaml");

@@ -19,4 +19,5 @@ pub use plan::{
     ShownRow, TagInPrompts,
 };
 pub use rows::MetricRow;
+pub(crate) use rows::RowsByStep;
 pub(crate) use rows::{beginning, ending, first_streak, largest, last_streak, mean, median};

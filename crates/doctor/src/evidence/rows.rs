@@ -11,6 +11,27 @@ pub struct MetricRow {
     pub values: BTreeMap<String, f64>,
 }
 
+/// Rows by step, to which values are added in any order.
+#[derive(Default)]
+pub(crate) struct RowsByStep(BTreeMap<u64, BTreeMap<String, f64>>);
+
+impl RowsByStep {
+    /// Adds values to the row of a step. The last value of a name counts.
+    pub(crate) fn add(&mut self, step: u64, values: impl IntoIterator<Item = (String, f64)>) {
+        self.0.entry(step).or_default().extend(values);
+    }
+
+    /// Returns true without rows.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the rows in the order of their steps.
+    pub(crate) fn into_rows(self) -> Vec<MetricRow> {
+        self.0.into_iter().map(|(step, values)| MetricRow { step, values }).collect()
+    }
+}
+
 /// Returns the first step of the first `count` values in a row that the predicate accepts.
 pub(crate) fn first_streak(series: &[(u64, f64)], count: usize, accepts: impl Fn(f64) -> bool) -> Option<u64> {
     series.windows(count).find(|window| window.iter().all(|(_, value)| accepts(*value))).map(|window| window[0].0)

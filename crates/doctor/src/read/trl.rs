@@ -7,7 +7,7 @@ use burnish_util::json_number;
 use serde_json::Value;
 
 use super::{lenient, trl_files};
-use crate::evidence::{Evidence, MetricRow, RunLibrary, own_name};
+use crate::evidence::{Evidence, MetricRow, RowsByStep, RunLibrary, own_name};
 use crate::phase::CheckPhase;
 
 const STATE: &str = "trainer_state.json";
@@ -18,10 +18,11 @@ pub(super) fn read(path: &Path) -> Result<Option<Evidence>> {
     let state = lenient::read_json(&state_path)?;
     let history = state["log_history"].as_array().with_context(|| format!("{} has no log_history", state_path.display()))?;
     let mut evidence = Evidence::new(CheckPhase::After, RunLibrary::Trl);
+    let mut rows = RowsByStep::default();
     for entry in history {
-        add(&mut evidence.rows, entry);
+        add(&mut rows, entry);
     }
-    evidence.rows.sort_by_key(|row| row.step);
+    evidence.rows = rows.into_rows();
     add_tokens(&mut evidence.rows);
     evidence.sources.push(format!("{}: metrics of {} steps", state_path.display(), evidence.rows.len()));
     let folder = folder_of(&state_path);
@@ -50,16 +51,12 @@ fn add_tokens(rows: &mut [MetricRow]) {
 }
 
 /// Adds an entry of `log_history` to the row of its step. The last entry, with the run time, is a summary and not a step.
-fn add(rows: &mut Vec<MetricRow>, entry: &Value) {
+fn add(rows: &mut RowsByStep, entry: &Value) {
     let (Some(object), Some(step)) = (entry.as_object(), entry["step"].as_u64()) else { return };
     if object.contains_key("train_runtime") {
         return;
     }
-    let values = object.iter().filter_map(|(name, value)| Some((own_name(name), json_number::from_value(value)?)));
-    match rows.iter_mut().find(|row| row.step == step) {
-        Some(row) => row.values.extend(values),
-        None => rows.push(MetricRow { step, values: values.collect() }),
-    }
+    rows.add(step, object.iter().filter_map(|(name, value)| Some((own_name(name), json_number::from_value(value)?))));
 }
 
 fn state_of(path: &Path) -> Option<PathBuf> {
