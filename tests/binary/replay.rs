@@ -115,6 +115,13 @@ fn replays_of_one_run_tell_the_same_from_the_changed() {
     };
     refused(&mut replay(&run, 9, &[]), 2, "--step takes 1 to 4");
     refused(&mut replay(&run, 4, &["--limit", "0"]), 2, "--limit SECONDS raises it");
+    for limit in ["NaN", "-1"] {
+        refused(&mut replay(&run, 4, &[&format!("--limit={limit}")]), 2, &format!("--limit is {limit}"));
+    }
+    let record = run.join("conversations-7.record");
+    std::fs::File::create(&record).unwrap().set_len(1 << 40).unwrap();
+    refused(&mut replay(&run, 4, &[]), 2, "conversations-7.record has 1099511627776 bytes");
+    std::fs::remove_file(&record).unwrap();
 
     let search = |metric: &str, bad: &str| {
         let output = succeed(trainer(&["bisect", run.to_str().unwrap(), "--metric", metric, "--bad", bad, "--json"]));

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail, ensure};
 
 use super::super::args::ConfigArgs;
 use super::super::error::CliError;
@@ -123,6 +123,7 @@ fn of_stage<O: Objective>(args: &ConfigArgs, output: &Output, plan: &ReplayPlan)
 /// # Errors
 /// If the recorded times of the steps say so.
 pub(super) fn check_cost(steps: u64, seconds: f64, from: &Beginning, limit: f64) -> Result<()> {
+    ensure!(limit >= 0.0, "--limit is {limit}: give a number of seconds, 0 or more");
     if seconds > limit {
         let place = place(from);
         bail!("{steps} steps from {place} take about {seconds:.0} s, and the limit is {limit:.0} s: --limit SECONDS raises it");

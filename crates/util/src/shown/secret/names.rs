@@ -63,6 +63,8 @@ const TOKENS: &[&str] = &[
     "response",
     "prompt",
 ];
+/// Ends of a last word that is written without a separator, such as `dbpassword`.
+const JOINED: &[&str] = &["password", "passwd", "secret", "apikey"];
 /// Final words of names that only lead to a secret.
 const LEADS: &[&str] = &["env", "name", "file", "path", "url", "id", "length", "len", "count"];
 /// Options of other libraries that take a secret, although their names do not say so.
@@ -223,8 +225,15 @@ fn has_secret_name(name: &str) -> bool {
         [.., before, "key"] => is_variable || KEYS.contains(&before),
         [_, .., "pass" | "pwd" | "pat"] => is_variable,
         [.., before, "token"] => !TOKENS.contains(&before),
-        _ => false,
+        [.., last] => is_joined(last, is_variable),
+        [] => false,
     }
+}
+
+/// Returns true if a last word ends with the word for a secret: `DBPASSWORD`, `authtoken`, and of variables also `HFTOKEN`.
+fn is_joined(last: &str, is_variable: bool) -> bool {
+    let is_token = |before: &str| KEYS.contains(&before) || is_variable && !before.is_empty() && !TOKENS.contains(&before);
+    JOINED.iter().any(|end| last.ends_with(end)) || last.strip_suffix("token").is_some_and(is_token)
 }
 
 /// Returns true if a dotted name lies in a place that holds secrets, and is not harmless.

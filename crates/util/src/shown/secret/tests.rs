@@ -39,6 +39,12 @@ fn names_decide_what_is_secret() {
         "http-headers.x-session",
         "extraHeaders.X-Session",
         "credentials.login",
+        "MYSECRET",
+        "HFTOKEN",
+        "PGPASSWORD",
+        "db.dbpassword",
+        "authtoken",
+        "clientapikey",
     ] {
         assert!(is_secret(name), "{name}");
     }
@@ -70,6 +76,9 @@ fn names_decide_what_is_secret() {
         "maxTokens",
         "padToken",
         "webhook_timeout_path",
+        "detoken",
+        "EOSTOKEN",
+        "padtoken",
         "headers",
     ] {
         assert!(!is_secret(name), "{name}");
