@@ -12,6 +12,7 @@ mod losses;
 mod numpy;
 mod offline_rows;
 mod online_dpo;
+mod peers_2026;
 mod preferences;
 mod python_estimators;
 mod python_losses;

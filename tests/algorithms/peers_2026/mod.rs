@@ -1,0 +1,8 @@
+//! Algorithms of 2026 in TRL, OpenRLHF, SkyRL, prime-rl and slime, compared with `algorithms-2026.json`: what the functions of these
+//! libraries returned. `ENTRIES` in a file per subject says how an algorithm is computed here; [`entry::TABLES`] lists the files.
+
+mod case;
+mod corrections;
+mod entry;
+mod not_yet;
+mod walk;
