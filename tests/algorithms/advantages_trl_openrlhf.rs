@@ -5,6 +5,7 @@ use burnish::algorithm::kl::{self, KlController, apply_kl_in_reward};
 use serde_json::Value;
 
 use crate::cases::{assert_close, built_in, golden_file, number, rows};
+use crate::peers_2026::covers;
 
 const FILE: &str = "advantages-trl-openrlhf.json";
 
@@ -149,7 +150,8 @@ fn every_estimator_of_trl_and_openrlhf_has_goldens() {
     for (line, table) in [("\nTRL: ", "trl"), ("\nOpenRLHF: ", "openrlhf")] {
         let cases = goldens[table].as_array().unwrap();
         assert!(!cases.is_empty());
-        for estimator in advantage::ESTIMATORS.iter().filter(|e| e.doc.contains(line)) {
+        // Estimators of 2026 have their values in another file.
+        for estimator in advantage::ESTIMATORS.iter().filter(|e| e.doc.contains(line) && !covers(e.name)) {
             let own = |key: &str| key.split('|').next().unwrap() == estimator.name.trim_start_matches("openrlhf_");
             assert!(
                 cases.iter().all(|case| case["advantage"].as_object().unwrap().keys().any(|key| own(key))),

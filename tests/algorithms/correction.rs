@@ -26,6 +26,7 @@ fn settings(json: &Value) -> CorrectionSettings {
         rollout_rs_threshold: text(&json["rollout_rs_threshold"]),
         rollout_rs_threshold_lower: json["rollout_rs_threshold_lower"].as_f64(),
         rollout_token_veto_threshold: json["rollout_token_veto_threshold"].as_f64(),
+        count_rejected: false,
     }
 }
 

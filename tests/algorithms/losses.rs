@@ -12,7 +12,7 @@ use crate::cases::{Case, Loss, assert_close, assert_number, golden_file, goldens
 /// Losses that verl's goldens lack: TRL's losses, and losses with randomness or a separate mode.
 const ELSEWHERE: &[&str] = &["clip_cov", "rloo", "vespo", "bypass_mode", "dpo"];
 
-fn objective(policy_loss: &'static PolicyLoss, options: LossOptions) -> PolicyObjective {
+pub(crate) fn objective(policy_loss: &'static PolicyLoss, options: LossOptions) -> PolicyObjective {
     PolicyObjective { policy_loss, options, entropy_coeff: 0.0, kl_loss: None, top_entropy_quantile: 1.0 }
 }
 

@@ -89,7 +89,9 @@ impl Page {
     fn part_with_table(&mut self, title: &str, chosen_by: &str, rows: &[Row], entries: impl Iterator<Item = String>) {
         let mut table = String::new();
         for (name, doc, needs) in rows {
-            let from = ["verl", "TRL", "OpenRLHF"].into_iter().filter(|library| doc.contains(&format!("\n{library}: ")));
+            let from = ["verl", "TRL", "OpenRLHF", "SkyRL", "prime-rl", "slime"]
+                .into_iter()
+                .filter(|library| doc.contains(&format!("\n{library}: ")));
             let when = doc.lines().find_map(|line| line.strip_prefix("When: ")).unwrap_or_default().trim_end_matches('.');
             let cells = [from.collect::<Vec<_>>().join(", "), needs.join("; "), with_names(when)];
             table.push_str(&format!("| [`{name}`](#{}) | {} |\n", self.anchor(name), cells.join(" | ")));

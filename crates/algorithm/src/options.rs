@@ -7,12 +7,20 @@ pub enum OptionValue {
     Unset,
     Bool(bool),
     Number(f64),
+    /// A list of two numbers.
+    Pair([f64; 2]),
     Text(String),
 }
 
 impl From<f64> for OptionValue {
     fn from(number: f64) -> Self {
         Self::Number(number)
+    }
+}
+
+impl From<[f64; 2]> for OptionValue {
+    fn from(pair: [f64; 2]) -> Self {
+        Self::Pair(pair)
     }
 }
 
@@ -49,7 +57,11 @@ impl Options {
         self
     }
 
-    fn get(&self, name: &str) -> &OptionValue {
+    /// Returns the value of a setting.
+    ///
+    /// # Panics
+    /// If the entry does not declare it.
+    pub fn get(&self, name: &str) -> &OptionValue {
         let found = self.0.iter().find(|(key, _)| is_named(key, name));
         found.map(|(_, setting)| setting).unwrap_or_else(|| panic!("an entry reads `{name}`, which its `reads` does not name"))
     }
@@ -85,6 +97,17 @@ impl Options {
         }
     }
 
+    /// Returns a list of two numbers.
+    ///
+    /// # Panics
+    /// If the entry does not declare the setting, or it is not such a list.
+    pub fn pair(&self, name: &str) -> [f64; 2] {
+        match self.get(name) {
+            OptionValue::Pair(pair) => *pair,
+            other => panic!("`{name}` is not a pair of numbers: {other:?}"),
+        }
+    }
+
     /// Returns one of several words, which the configuration has checked.
     ///
     /// # Panics
@@ -117,7 +140,10 @@ impl Options {
             Ok(match value.as_str() {
                 "null" => OptionValue::Unset,
                 "true" | "false" => OptionValue::Bool(value == "true"),
-                _ => value.parse().map_or(OptionValue::Text(value), OptionValue::Number),
+                _ => match value.trim_matches(['[', ']']).split_once(", ").map(|(low, high)| (low.parse(), high.parse())) {
+                    Some((Ok(low), Ok(high))) => OptionValue::Pair([low, high]),
+                    _ => value.parse().map_or(OptionValue::Text(value), OptionValue::Number),
+                },
             })
         };
         Self::read(keys, value).unwrap()

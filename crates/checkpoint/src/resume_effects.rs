@@ -195,6 +195,7 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     (Effect, &["algorithm.scale_rewards", "algorithm.gdpo_reward_keys", "algorithm.gdpo_reward_weights"]),
     (Validation, &["algorithm.missing_eos_penalty", "algorithm.stop_properly_penalty_coef"]),
     (Effect, &["algorithm.mask_truncated_completions", "algorithm.normalize_reward", "algorithm.reward_clip_range"]),
+    (Effect, &["algorithm.baselined_clip_range"]),
     (
         Effect,
         &["algorithm.whiten_rewards", "algorithm.normalize_advantages", "algorithm.use_kl_in_reward", "algorithm.kl_penalty"],
@@ -206,7 +207,7 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     ),
     (Effect, &["algorithm.filter_groups.mean_range", "algorithm.use_pf_ppo", "algorithm.pf_ppo.*"]),
     (Effect, &["algorithm.rollout_correction.rollout_*", "algorithm.rollout_correction.bypass_mode"]),
-    (Effect, &["algorithm.rollout_correction.loss_type"]),
+    (Effect, &["algorithm.rollout_correction.loss_type", "algorithm.rollout_correction.count_rejected"]),
     (Effect, &["distillation.**"]),
     (Validation, &["teacher.*", "algorithm.temperature", "algorithm.kd_coef"]),
     (Validation, &["algorithm.log_prob_min_clamp"]),

@@ -2,7 +2,7 @@
 
 use crate::job::words::ToLayer;
 use anyhow::{Context, Result, bail};
-use figment::value::Value;
+use figment::value::{Num, Value};
 
 use burnish_algorithm::advantage::{self, Need};
 use burnish_algorithm::kl;
@@ -36,8 +36,9 @@ pub(crate) fn corrections(config: &PpoConfig) -> Result<Correction> {
         rollout_rs_threshold: settings.rollout_rs_threshold.as_ref().map(ToString::to_string),
         rollout_rs_threshold_lower: settings.rollout_rs_threshold_lower,
         rollout_token_veto_threshold: settings.rollout_token_veto_threshold,
+        count_rejected: settings.count_rejected && config.reads_importance_weights(),
     })?;
-    let corrects = settings.bypass_mode || correction != RolloutCorrection::default();
+    let corrects = settings.bypass_mode || correction.corrects();
     Ok(Correction { correction: corrects.then_some(correction), bypass: settings.bypass_mode })
 }
 
@@ -176,6 +177,13 @@ fn setting(settings: &Value, key: &str) -> Result<OptionValue> {
             OptionValue::Number(number.to_f64().or_else(|| Some(number.to_i128()? as f64)).context("a number")?)
         }
         Value::String(_, word) => OptionValue::Text(word.clone()),
+        Value::Array(_, items) => match items.as_slice() {
+            [Value::Num(_, low), Value::Num(_, high)] => {
+                let number = |number: &Num| number.to_f64().or_else(|| Some(number.to_i128()? as f64)).context("a number");
+                OptionValue::Pair([number(low)?, number(high)?])
+            }
+            _ => bail!("{key} is not a list of two numbers"),
+        },
         _ => bail!("{key} is neither a switch nor a number nor a word"),
     })
 }

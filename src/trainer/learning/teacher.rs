@@ -105,7 +105,7 @@ pub(crate) fn unread(config: &PpoConfig) -> Vec<UnusedOption> {
         "adv_estimator" "custom_adv_estimator.path" "use_kl_in_reward" "kl_penalty" "kl_ctrl.type" "kl_ctrl.kl_coef" "kl_ctrl.horizon"
         "kl_ctrl.target_kl" "normalize_reward" "reward_clip_range" "whiten_rewards" "normalize_advantages");
     let of_weights = keys!("algorithm.rollout_correction.":
-        "rollout_is" "rollout_is_threshold" "rollout_is_threshold_lower" "rollout_is_batch_normalize");
+        "rollout_is" "rollout_is_threshold" "rollout_is_threshold_lower" "rollout_is_batch_normalize" "count_rejected");
     let of_scores = keys!("algorithm.": "missing_eos_penalty" "stop_properly_penalty_coef");
     let of_manager = keys!("reward_model.reward_kwargs.":
         "max_resp_len" "overlong_buffer_cfg.enable" "overlong_buffer_cfg.len" "overlong_buffer_cfg.penalty_factor"

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::case::PeerCase;
-use super::corrections;
+use super::{corrections, estimators};
 
 /// The precision of our side; values may differ by this share of max(1, |value|).
 #[derive(Clone, Copy)]
@@ -38,11 +38,16 @@ pub(crate) struct Entry {
 }
 
 /// Every table of entries.
-pub(super) const TABLES: &[&[Entry]] = &[corrections::ENTRIES];
+pub(super) const TABLES: &[&[Entry]] = &[estimators::ENTRIES, corrections::ENTRIES];
 
 /// Returns the entry of an algorithm.
 pub(super) fn find(algorithm: &str) -> Option<&'static Entry> {
     TABLES.iter().flat_map(|table| *table).find(|entry| entry.algorithm == algorithm)
+}
+
+/// Returns true if `algorithms-2026.json` has values of an algorithm.
+pub(crate) fn covers(name: &str) -> bool {
+    find(name).is_some()
 }
 
 /// The value of [`Entry::deviates`] for an algorithm without a deviation.

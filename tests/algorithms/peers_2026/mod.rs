@@ -4,5 +4,8 @@
 mod case;
 mod corrections;
 mod entry;
+mod estimators;
 mod not_yet;
 mod walk;
+
+pub(crate) use entry::covers;

@@ -14,11 +14,11 @@ pub(super) const ESTIMATOR: Estimator = Estimator {
           Formula: r_t = [t last]·clip((s_i − mean)/(std + 1e-9), ±10) − β·kl_t, std with n−1; A_t = G_t = Σ_{t'≥t} r_t'.\n\
           Paper: Shao et al. 2024, DeepSeekMath, arXiv:2402.03300.\n\
           OpenRLHF: compute_advantages_and_returns with estimator group_norm.\n\
-          Deviation: clip_range is fixed at OpenRLHF's default, KL estimates are not clamped to ±10, and a group of one, which OpenRLHF \
+          Deviation: KL estimates are not clamped to ±10, and a group of one, which OpenRLHF \
           refuses, has score 0.\n\
           When: GRPO with a KL term in the reward that should act on each token and not change the group's deviation.",
     needs: &[Need::Group],
-    reads: &[],
+    reads: &[openrlhf::CLIP_RANGE],
     refuses: openrlhf::REFUSES,
     run: |input| openrlhf::run(input, |group| standardised(group, STD_EPSILON), 1.0, false),
 };

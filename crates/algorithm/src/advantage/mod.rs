@@ -9,12 +9,14 @@ mod dr_grpo;
 mod estimator;
 #[cfg(test)]
 mod example;
+mod flash_reinforce;
 mod gae;
 mod gdpo;
 mod gpg;
 mod group_norm;
 mod grpo;
 mod grpo_passk;
+mod maxrl;
 mod openrlhf;
 mod openrlhf_rloo;
 mod opo;
@@ -58,6 +60,8 @@ pub static ESTIMATORS: &[Estimator] = &[
     group_norm::ESTIMATOR,
     dr_grpo::ESTIMATOR,
     openrlhf_rloo::ESTIMATOR,
+    flash_reinforce::ESTIMATOR,
+    maxrl::ESTIMATOR,
 ];
 
 /// Returns the estimator with this name or alias.

@@ -9,8 +9,8 @@ use super::{AdvantageInput, AdvantageOutput};
 use crate::sequences;
 use burnish_registry::{Refusal, When};
 
-/// Bounds of a score after its baseline, OpenRLHF's default of `reward.clip_range`.
-const CLIP: f64 = 10.0;
+/// The bounds of a score after its baseline, OpenRLHF's `reward.clip_range`.
+pub(super) const CLIP_RANGE: &str = "algorithm.baselined_clip_range";
 
 /// The settings of scores and KL term together, which these estimators read separately.
 pub(crate) const REFUSES: &[Refusal] = &[Refusal {
@@ -20,12 +20,20 @@ pub(crate) const REFUSES: &[Refusal] = &[Refusal {
     instead: "leave it out, or choose another algorithm.adv_estimator",
 }];
 
-/// Returns advantages: the scores of a group shaped by `shape` and clipped, then reward-to-go with `gamma` per position, tool
-/// tokens included.
+/// Returns the score of each sequence, without a KL term.
+pub(super) fn scores(input: &AdvantageInput) -> Vec<f64> {
+    sequences(input.offsets).map(|tokens| input.scores[tokens].iter().map(|&s| f64::from(s)).sum()).collect()
+}
+
+/// Returns advantages: the scores of a group shaped by `shape`, then as in [`returns`].
 pub(super) fn run(input: &AdvantageInput, shape: impl Fn(&[f64]) -> Vec<f64>, gamma: f64, whiten: bool) -> AdvantageOutput {
-    let scores: Vec<f64> =
-        sequences(input.offsets).map(|tokens| input.scores[tokens].iter().map(|&s| f64::from(s)).sum()).collect();
-    let shaped = input.by_group(&scores, shape);
+    let returns = returns(input, &input.by_group(&scores(input), shape), gamma);
+    if whiten { input.output(&whitened(&returns, input.mask), &returns) } else { input.output(&returns, &returns) }
+}
+
+/// Returns reward-to-go with `gamma` per position, tool tokens included. `shaped`: a value per sequence, which is clipped.
+pub(super) fn returns(input: &AdvantageInput, shaped: &[f64], gamma: f64) -> Vec<f64> {
+    let [low, high] = input.options.pair("baselined_clip_range");
     let mut returns = vec![0.0; input.mask.len()];
     for (tokens, shaped) in sequences(input.offsets).zip(shaped) {
         let last = input.trained(tokens.clone()).next_back();
@@ -36,12 +44,12 @@ pub(super) fn run(input: &AdvantageInput, shape: impl Fn(&[f64]) -> Vec<f64>, ga
                 running += f64::from(input.rewards[t]) - f64::from(input.scores[t]);
             }
             if Some(t) == last {
-                running += shaped.clamp(-CLIP, CLIP);
+                running += shaped.max(low).min(high);
             }
             returns[t] = running;
         }
     }
-    if whiten { input.output(&whitened(&returns, input.mask), &returns) } else { input.output(&returns, &returns) }
+    returns
 }
 
 /// Returns (value − mean)/sqrt(max(var, 1e-8)), var with n, over the unmasked tokens.

@@ -10,11 +10,11 @@ pub(super) const ESTIMATOR: Estimator = Estimator {
           A = (G − mean)/sqrt(max(var, 1e-8)), var with n, over all trained tokens.\n\
           Paper: Williams 1992, Simple statistical gradient-following algorithms.\n\
           OpenRLHF: compute_advantages_and_returns with estimator reinforce.\n\
-          Deviation: clip_range is fixed at OpenRLHF's default, no_std_norm is not offered, a batch without trained tokens is not NaN, \
+          Deviation: no_std_norm is not offered, a batch without trained tokens is not NaN, \
           and KL estimates are not clamped to ±10.\n\
           When: continuing what OpenRLHF began; otherwise reinforce_plus_plus, which neither clips nor discounts over tools.",
     needs: &[],
-    reads: &["algorithm.gamma"],
+    reads: &["algorithm.gamma", openrlhf::CLIP_RANGE],
     refuses: openrlhf::REFUSES,
     run: |input| openrlhf::run(input, <[f64]>::to_vec, input.options.number("gamma"), true),
 };

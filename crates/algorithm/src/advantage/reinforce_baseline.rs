@@ -12,11 +12,11 @@ pub(super) const ESTIMATOR: Estimator = Estimator {
           over all trained tokens.\n\
           Paper: Hu 2025, REINFORCE++, arXiv:2501.03262.\n\
           OpenRLHF: compute_advantages_and_returns with estimator reinforce_baseline.\n\
-          Deviation: clip_range is fixed at OpenRLHF's default, no_std_norm is not offered, a batch without trained tokens is not NaN, \
+          Deviation: no_std_norm is not offered, a batch without trained tokens is not NaN, \
           and KL estimates are not clamped to ±10.\n\
           When: groups of few responses, with a KL term in the reward that should act on each token rather than on the whole response.",
     needs: &[Need::Group],
-    reads: &[],
+    reads: &[openrlhf::CLIP_RANGE],
     refuses: openrlhf::REFUSES,
     run: |input| openrlhf::run(input, centred, 1.0, true),
 };

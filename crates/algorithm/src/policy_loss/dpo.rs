@@ -43,6 +43,12 @@ pub(super) const LOSS: PolicyLoss = PolicyLoss {
             instead: "write KEY=false",
         },
         Refusal {
+            key: "algorithm.rollout_correction.count_rejected",
+            when: When::On,
+            why: "the loss `NAME` has no weights that rejected tokens could lose",
+            instead: "write KEY=false",
+        },
+        Refusal {
             key: "algorithm.use_pf_ppo",
             when: When::On,
             why: "the loss `NAME` compares the responses to one prompt, and PF-PPO resamples responses",

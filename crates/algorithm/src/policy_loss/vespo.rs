@@ -28,12 +28,20 @@ pub(super) const LOSS: PolicyLoss = PolicyLoss {
         "actor_rollout_ref.actor.policy_loss.vespo_k_neg",
         "actor_rollout_ref.actor.policy_loss.vespo_lambda_neg",
     ],
-    refuses: &[Refusal {
-        key: "algorithm.rollout_correction.rollout_is",
-        when: When::Is("sequence"),
-        why: "`NAME` multiplies the weights of a response's tokens, so they must be per token",
-        instead: "write KEY=token",
-    }],
+    refuses: &[
+        Refusal {
+            key: "algorithm.rollout_correction.rollout_is",
+            when: When::Is("sequence"),
+            why: "`NAME` multiplies the weights of a response's tokens, so they must be per token",
+            instead: "write KEY=token",
+        },
+        Refusal {
+            key: "algorithm.rollout_correction.count_rejected",
+            when: When::On,
+            why: "`NAME` takes the logarithm of weights, which must not be 0",
+            instead: "write KEY=false",
+        },
+    ],
     chosen_by: None,
     run,
 };

@@ -38,7 +38,7 @@ mod tests {
     #[test]
     fn every_step_says_what_it_is() {
         for Shaping { name, doc } in SHAPINGS {
-            let from = ["\nverl: ", "\nTRL: ", "\nOpenRLHF: "].iter().any(|source| doc.contains(source));
+            let from = ["\nverl: ", "\nTRL: ", "\nOpenRLHF: ", "\nprime-rl: "].iter().any(|source| doc.contains(source));
             assert!(from && doc.contains("\nFormula: ") && doc.contains("\nWhen: "), "{name}");
             assert_eq!(SHAPINGS.iter().filter(|other| other.name == *name).count(), 1, "{name}");
         }

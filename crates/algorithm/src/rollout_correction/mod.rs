@@ -24,16 +24,26 @@
 //! | OpenRLHF | `tis` | `token` | `hi` | `lo` | |
 //! | OpenRLHF | `icepop` | `token` | `lo_hi` | | |
 //! | OpenRLHF | `seq-mask-tis` | `token` | `inf` | | `geometric`, `lo_hi` |
+//! | OpenRLHF | gating `binary_kl`, `tv` | `token` | `inf` | | `token_*`, `seq_mean_*`, `hi` |
+//! | SkyRL | `tis_ratio_type` | `token`, `sequence` | `hi` | | |
+//! | SkyRL | `token_mask_is_threshold_*` | | | | `token`, `lo_hi` |
+//! | SkyRL | `sequence_mask_metric` | | | | `geometric` or `sequence`, `lo_hi` |
+//! | SkyRL | `outlier_token_is_threshold_*` | | | | `outlier`, `lo_hi` |
+//! | slime | `tis`, with `tis_clip_low` | `token` | `hi` | `lo` | |
+//! | slime | icepop | `token` | `lo_hi` | | |
 //! | TRL | `token_truncate` | `token` | `hi` | `lo`, if there is one | |
 //! | TRL | `token_mask` | `token` | `lo_hi`, `0_hi` without lo | | |
 //! | TRL | `sequence_truncate` | `sequence` | `hi` | `lo`, if there is one | |
 //! | TRL | `sequence_mask` | `sequence` | `lo_hi`, `0_hi` without lo | | |
+//!
+//! In OpenRLHF, TRL and slime, rejected tokens count in the means of the loss: `count_rejected`.
 //!
 //! Bounds of r: `rollout_is_threshold*`, the veto, and the older criteria bound r itself; verl's `*_k1` bound 1/r, as its code
 //! does. `rollout_rs=geometric` with `0.5_5` is therefore `seq_mean_k1` with `0.2_2`.
 //!
 //! verl: compute_rollout_correction_and_rejection_mask, compute_offpolicy_metrics.
 //!
+//! Deviation: SkyRL applies one criterion after another, each to the tokens that the one before left; here each judges all tokens.
 //! Deviation: a sequence without a trained token counts in no statistic. verl counts it in every mean, minimum and maximum over
 //! sequences with weight 0 and perplexity 1; here such sequences change no statistic.
 //! Deviation: a batch without a trained token has no metrics and is unchanged, where verl raises.

@@ -11,14 +11,29 @@ pub(super) enum PolicyDivergence {
     K2,
     /// r − 1 − log r.
     K3,
+    /// KL(generating ‖ trained) between the two outcomes that the token is drawn and that another one is.
+    BinaryKl,
+    /// |p − q|, the total variation of the same two outcomes.
+    Tv,
 }
 
+/// The bounds of a probability of [`PolicyDivergence::BinaryKl`] and [`PolicyDivergence::Tv`] are this and 1 less this (OpenRLHF).
+const LEAST_PROBABILITY: f64 = 1e-6;
+
 impl PolicyDivergence {
-    fn value(self, log_ratio: f64) -> f64 {
+    /// Returns the values of the trained tokens.
+    fn values(self, batch: &Trained) -> Vec<f64> {
+        let of_ratio = |f: fn(f64) -> f64| batch.bounded_log_ratio().into_iter().map(f).collect();
+        let of_probabilities = |f: fn(f64, f64) -> f64| {
+            let probability = |log: &f64| log.exp().clamp(LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY);
+            batch.rollout.iter().zip(&batch.training).map(|(p, q)| f(probability(p), probability(q))).collect()
+        };
         match self {
-            Self::K1 => -log_ratio,
-            Self::K2 => 0.5 * log_ratio * log_ratio,
-            Self::K3 => log_ratio.exp_m1() - log_ratio,
+            Self::K1 => of_ratio(|l| -l),
+            Self::K2 => of_ratio(|l| 0.5 * l * l),
+            Self::K3 => of_ratio(|l| l.exp_m1() - l),
+            Self::BinaryKl => of_probabilities(|p, q| p * (p / q).ln() + (1.0 - p) * ((1.0 - p) / (1.0 - q)).ln()),
+            Self::Tv => of_probabilities(|p, q| (p - q).abs()),
         }
     }
 }
@@ -31,6 +46,8 @@ pub(super) enum Over {
     SequenceSum,
     SequenceMean,
     SequenceMax,
+    /// A sequence, by each of its tokens: one outside the bounds rejects all.
+    SequenceAny,
 }
 
 /// A row of [`CRITERIA`].
@@ -38,7 +55,7 @@ pub(super) enum Over {
 pub struct Criterion {
     /// The name in `rollout_rs`.
     pub name: &'static str,
-    /// The name in verl ≤ 0.7. Its bounds apply to r, whereas the bounds of `name` apply to 1/r.
+    /// Another name, of verl ≤ 0.7 or SkyRL. Its bounds apply to r, whereas the bounds of `name` apply to 1/r.
     pub older_name: Option<&'static str>,
     pub doc: &'static str,
     over: Over,
@@ -122,6 +139,41 @@ pub static CRITERIA: &[Criterion] = &[
         Over::SequenceMax,
         PolicyDivergence::K3,
     ),
+    Criterion {
+        older_name: Some("outlier"),
+        ..criterion(
+            "seq_any_k1",
+            "Rejects sequences with a single token outside the bounds (SkyRL's outlier_token_is_threshold_low and _high).\n\
+             Formula: lo ≤ 1/r ≤ hi for every token.",
+            Over::SequenceAny,
+            PolicyDivergence::K1,
+        )
+    },
+    criterion(
+        "token_binary_kl",
+        "Rejects tokens by the divergence of their probabilities, which is small for rare tokens whatever their ratio \
+         (OpenRLHF's is_correction_gating).\nFormula: p·ln(p/q) + (1 − p)·ln((1 − p)/(1 − q)) ≤ hi, p = π_rollout, q = π.",
+        Over::Token,
+        PolicyDivergence::BinaryKl,
+    ),
+    criterion(
+        "seq_mean_binary_kl",
+        "Rejects sequences by the mean of that divergence.\nFormula: mean of p·ln(p/q) + (1 − p)·ln((1 − p)/(1 − q)) ≤ hi.",
+        Over::SequenceMean,
+        PolicyDivergence::BinaryKl,
+    ),
+    criterion(
+        "token_tv",
+        "Rejects tokens by the difference of their probabilities (OpenRLHF's is_correction_gating).\nFormula: |p − q| ≤ hi.",
+        Over::Token,
+        PolicyDivergence::Tv,
+    ),
+    criterion(
+        "seq_mean_tv",
+        "Rejects sequences by the mean difference of probabilities.\nFormula: mean of |p − q| ≤ hi.",
+        Over::SequenceMean,
+        PolicyDivergence::Tv,
+    ),
 ];
 
 /// A criterion with its bounds on the divergence: for k1 the logarithms of the given ratios.
@@ -136,17 +188,18 @@ impl Rejection {
     /// Returns true for each trained token that passes. verl: compute_rollout_rejection_mask, compute_rs_metrics.
     fn judge(&self, batch: &Trained, report: &mut CorrectionMetrics) -> Vec<bool> {
         let Criterion { name, over, divergence, .. } = *self.criterion;
-        let tokens: Vec<f64> = batch.bounded_log_ratio().into_iter().map(|l| divergence.value(l)).collect();
+        let tokens = divergence.values(batch);
         let per_sequence = match over {
             Over::SequenceSum => batch.reduce(&tokens, sum),
-            Over::SequenceMean | Over::Token => batch.reduce(&tokens, mean),
+            Over::SequenceMean | Over::Token | Over::SequenceAny => batch.reduce(&tokens, mean),
             Over::SequenceMax => batch.reduce(&tokens, max),
         };
         let (judged, per_token) = match over {
-            Over::Token => (&tokens, tokens.clone()),
+            Over::Token | Over::SequenceAny => (&tokens, tokens.clone()),
             _ => (&per_sequence, batch.spread(&per_sequence)),
         };
-        let keep: Vec<bool> = per_token.iter().map(|v| (self.lower..=self.upper).contains(v)).collect();
+        let inside: Vec<bool> = per_token.iter().map(|v| (self.lower..=self.upper).contains(v)).collect();
+        let keep = if over == Over::SequenceAny { batch.spread(&batch.all(&inside)) } else { inside };
 
         let mut add = |metric: &str, value| report.add(&format!("rollout_rs_{name}_{metric}"), value);
         add("mean", mean(&per_token));

@@ -26,6 +26,8 @@ pub struct CorrectionSettings {
     pub rollout_rs_threshold_lower: Option<f64>,
     /// A sequence is rejected if the ratio of one of its tokens is below this.
     pub rollout_token_veto_threshold: Option<f64>,
+    /// Rejected tokens stay in the mask with weight 0, so that means over tokens count them.
+    pub count_rejected: bool,
 }
 
 impl Default for CorrectionSettings {
@@ -40,6 +42,7 @@ impl Default for CorrectionSettings {
             rollout_rs_threshold: None,
             rollout_rs_threshold_lower: None,
             rollout_token_veto_threshold: None,
+            count_rejected: false,
         }
     }
 }
@@ -55,7 +58,7 @@ impl RolloutCorrection {
         if let Some(veto) = settings.rollout_token_veto_threshold {
             positive(veto, &key("rollout_token_veto_threshold"))?;
         }
-        Ok(Self { importance, rejections, veto: settings.rollout_token_veto_threshold })
+        Ok(Self { importance, rejections, veto: settings.rollout_token_veto_threshold, count_rejected: settings.count_rejected })
     }
 }
 
@@ -122,16 +125,19 @@ fn rejection(name: &str, criterion: &'static Criterion, threshold: &str, setting
     let (low, high) = bounds(threshold, &from)?;
     positive(high, &from)?;
     if criterion.divergence != PolicyDivergence::K1 {
-        ensure!(low.is_none(), "{from} is `{threshold}`; k2 and k3 are never negative and take one number, the upper bound");
+        ensure!(low.is_none(), "{from} is `{threshold}`; only k1 is of either sign; the others take one number, the upper bound");
         return Ok(Rejection { criterion, lower: f64::NEG_INFINITY, upper: high });
     }
     let low = low.or(settings.rollout_rs_threshold_lower).unwrap_or(1.0 / high);
-    positive(low, &format!("the lower bound of {from}"))?;
+    let of_inverse = criterion.name == name;
+    // A ratio r has no lower bound if that is 0; for 1/r this would be no upper bound of r.
+    if of_inverse || low != 0.0 {
+        positive(low, &format!("the lower bound of {from}"))?;
+    }
     ensure!(
         low <= high,
         "{from} accepts ratios from {low} to {high}, that is, none; write low_high, or a number x above 1 for 1/x to x"
     );
-    let of_inverse = criterion.name == name;
     let (lower, upper) = if of_inverse { (low.ln(), high.ln()) } else { (-high.ln(), -low.ln()) };
     Ok(Rejection { criterion, lower, upper })
 }

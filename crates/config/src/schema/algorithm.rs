@@ -24,6 +24,7 @@ pub struct AlgorithmConfig {
     pub mask_truncated_completions: bool,
     pub normalize_reward: bool,
     pub reward_clip_range: Option<[f64; 2]>,
+    pub baselined_clip_range: [f64; 2],
     pub turn_rewards: TurnRewards,
     pub whiten_rewards: bool,
     pub normalize_advantages: AdvantageNormalization,
@@ -108,6 +109,7 @@ pub struct RolloutCorrectionConfig {
     pub rollout_rs_threshold: Option<NumberOrText>,
     pub rollout_rs_threshold_lower: Option<f64>,
     pub rollout_token_veto_threshold: Option<f64>,
+    pub count_rejected: bool,
     pub bypass_mode: bool,
     pub loss_type: BypassLossType,
 }

@@ -56,6 +56,7 @@ fn intervals(config: &PpoConfig, report: &mut Report) {
     let algorithm = &config.algorithm;
     for (key, range) in [
         ("algorithm.reward_clip_range", algorithm.reward_clip_range),
+        ("algorithm.baselined_clip_range", Some(algorithm.baselined_clip_range)),
         ("algorithm.filter_groups.mean_range", algorithm.filter_groups.mean_range),
     ] {
         if let Some([low, high]) = range.filter(|[low, high]| low.partial_cmp(high) != Some(std::cmp::Ordering::Less)) {

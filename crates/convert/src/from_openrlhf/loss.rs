@@ -8,6 +8,10 @@ const ESTIMATOR: &str = "algo.advantage.estimator advantage_estimator";
 const AVERAGES_TOKENS: &str = "0.7.0";
 /// The first release that does not whiten the advantages of rloo.
 const WHITENS_LESS: &str = "0.8.5";
+const CLIP_RANGE: &str = "reward.clip_range reward_clip_range";
+const GATING: &str = "algo.advantage.is_correction_gating";
+/// Reason for `count_rejected`.
+const COUNTS: &str = "OpenRLHF's means count rejected tokens";
 const KL: &str = "algo.kl.init_coef init_kl_coef";
 
 /// OpenRLHF's names of estimators, with our names.
@@ -18,6 +22,7 @@ const ESTIMATORS: &[(&str, &str)] = &[
     ("group_norm", "group_norm"),
     ("dr_grpo", "dr_grpo"),
     ("rloo", "openrlhf_rloo"),
+    ("flash_reinforce", "flash_reinforce"),
 ];
 
 pub(super) fn derive(draft: &mut Draft) {
@@ -27,6 +32,13 @@ pub(super) fn derive(draft: &mut Draft) {
         None => {
             let known: Vec<&str> = ESTIMATORS.iter().map(|(there, _)| *there).collect();
             draft.refuse(ESTIMATOR, format!("supported are {}", known.join(", ")));
+        }
+    }
+    if draft.values.is_set(CLIP_RANGE) {
+        let key = if name == "gae" { "algorithm.reward_clip_range" } else { "algorithm.baselined_clip_range" };
+        match range(draft, CLIP_RANGE) {
+            Some(range) => draft.set(key, range, CLIP_RANGE),
+            None => draft.refuse(CLIP_RANGE, "must be two numbers"),
         }
     }
     if draft.values.is_before(WHITENS_LESS) && name == "rloo" {
@@ -112,9 +124,7 @@ fn correction(draft: &mut Draft) {
         _ if mode == "clip" => "tis".into(),
         _ => "icepop".into(),
     };
-    if draft.values.text("algo.advantage.is_correction_gating").is_some_and(|gating| gating != "ratio") {
-        return draft.refuse("algo.advantage.is_correction_gating", "only `ratio` is supported");
-    }
+    let gating = draft.values.text(GATING).unwrap_or_else(|| "ratio".into());
     let names = "algo.advantage.is_correction_threshold vllm_is_truncated_threshold";
     let bounds: Vec<f64> = draft.values.items(names).iter().filter_map(number).collect();
     let (low, high) = match bounds.as_slice() {
@@ -122,7 +132,10 @@ fn correction(draft: &mut Draft) {
         [high] => (0.0, *high),
         _ => (0.5, 5.0),
     };
-    let key = |name: &str| format!("algorithm.rollout_correction.{name}");
+    if gating != "ratio" {
+        let level = if level == "seq" { "seq_mean" } else { "token" };
+        return gate(draft, &format!("{level}_{gating}"), &mode, (low, high), names);
+    }
     let range = text(format!("{low:?}_{high:?}"));
     let names = format!(
         "{names} use_icepop algo.advantage.is_correction_type vllm_is_correction_type algo.advantage.is_correction_level"
@@ -134,12 +147,36 @@ fn correction(draft: &mut Draft) {
             draft.set(&key("rollout_is_threshold"), float(f64::INFINITY), &names);
             draft.set(&key("rollout_rs"), text("geometric"), &names);
             draft.set(&key("rollout_rs_threshold"), range, &names);
+            draft.set_because(&key("count_rejected"), Value::Bool(true), COUNTS);
         }
         _ => {
             draft.set(&key("rollout_is_threshold"), float(high), &names);
             draft.set(&key("rollout_is_threshold_lower"), float(low), &names);
         }
     }
+}
+
+/// Sets a criterion that is no ratio, with weights that nothing bounds.
+fn gate(draft: &mut Draft, criterion: &str, mode: &str, (low, high): (f64, f64), thresholds: &str) {
+    if !["binary_kl", "tv"].iter().any(|gating| criterion.ends_with(gating)) {
+        return draft.refuse(GATING, "supported are ratio, binary_kl, tv");
+    }
+    if mode == "clip" {
+        return draft.refuse(GATING, "is_correction_mode clip needs is_correction_gating ratio");
+    }
+    if low > 0.0 {
+        return draft.refuse(thresholds, "a divergence has no lower bound: write one number");
+    }
+    let names = format!("{GATING} algo.advantage.is_correction_level algo.advantage.is_correction_mode");
+    draft.set(&key("rollout_is"), text("token"), &names);
+    draft.set(&key("rollout_is_threshold"), float(f64::INFINITY), &names);
+    draft.set(&key("rollout_rs"), text(criterion), &names);
+    draft.set(&key("rollout_rs_threshold"), float(high), thresholds);
+    draft.set_because(&key("count_rejected"), Value::Bool(true), COUNTS);
+}
+
+fn key(name: &str) -> String {
+    format!("algorithm.rollout_correction.{name}")
 }
 
 fn number(value: &Value) -> Option<f64> {

@@ -217,7 +217,11 @@ pub(super) const ROWS: &[TreatmentRow] = &[
         Read("`off`; `token` is `tis` with `clip`, `icepop` with `mask`; `seq` is `seq-mask-tis`"),
     ),
     ("algo.advantage.is_correction_mode", "", Read("see `is_correction_level`")),
-    ("algo.advantage.is_correction_gating", "", Read("`ratio`; `binary_kl` and `tv` are refused")),
+    (
+        "algo.advantage.is_correction_gating",
+        "",
+        Read("`ratio`, or `rollout_correction.rollout_rs`: `token` or `seq_mean`, then `_binary_kl` or `_tv`"),
+    ),
     (
         "algo.advantage.is_correction_threshold vllm_is_truncated_threshold",
         "",
@@ -240,7 +244,7 @@ pub(super) const ROWS: &[TreatmentRow] = &[
     (
         "reward.clip_range reward_clip_range",
         "",
-        Refused("fixed at ±10 after the baseline; algorithm.reward_clip_range clips before it"),
+        Read("`algorithm.baselined_clip_range`, or with `gae` `algorithm.reward_clip_range`"),
     ),
     (
         "reward.overlong_buffer_len overlong_buffer_len",

@@ -46,6 +46,11 @@ pub(crate) fn of_algorithm(config: &PpoConfig) -> Vec<UnusedOption> {
     let correction = algorithm.rollout_correction.as_ref();
     let no_weights = (correction.is_none_or(|c| c.rollout_is.is_none()), "rollout_is is null");
     let no_rejection = (correction.is_none_or(|c| c.rollout_rs.is_none()), "rollout_rs is null");
+    let rejects = correction.is_some_and(|c| c.rollout_rs.is_some() || c.rollout_token_veto_threshold.is_some());
+    let rejects_nothing = match rejects {
+        true => (correction.is_some_and(|c| c.bypass_mode), "in bypass_mode the mean is always over all tokens"),
+        false => (true, "nothing is rejected (rollout_rs, rollout_token_veto_threshold)"),
+    };
     let bypass = |of: BypassLossType| correction.is_some_and(|c| c.bypass_mode && c.loss_type == of);
     let clips = (bypass(BypassLossType::PpoClip), "the loss ppo_clip clips the ratio; weights are reported and not used");
     let reinforces = (bypass(BypassLossType::Reinforce), "the loss reinforce clips nothing");
@@ -127,6 +132,7 @@ pub(crate) fn of_algorithm(config: &PpoConfig) -> Vec<UnusedOption> {
             &["algorithm.rollout_correction.rollout_rs_threshold", "algorithm.rollout_correction.rollout_rs_threshold_lower"],
         ),
         (no_bypass, &["algorithm.rollout_correction.loss_type"]),
+        (rejects_nothing, &["algorithm.rollout_correction.count_rejected"]),
         (clips, &["algorithm.rollout_correction.rollout_is"]),
         (delta, &["actor_rollout_ref.actor.clip_ratio_c"]),
         (ranges, &["algorithm.rollout_correction.rollout_rs_threshold_lower"]),

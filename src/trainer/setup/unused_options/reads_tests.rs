@@ -66,6 +66,9 @@ fn each_changed(reads: &[&'static str]) -> (Options, Vec<(&'static str, Vec<Opti
     let written = defaults(PpoConfig::DEFAULT_NAME).unwrap();
     let changed = |key: &&'static str| {
         let name = key.rsplit('.').next().unwrap();
+        if let OptionValue::Pair([low, high]) = *base.get(name) {
+            return (*key, vec![base.clone().with(name, [low / 100.0, high / 100.0])]);
+        }
         let words = complete::values(written.root(), &Choices::default(), key);
         let words = words.iter().filter(|word| *word != "null").map(|word| match word.as_str() {
             "true" | "false" => OptionValue::Bool(word == "true"),
