@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use anyhow::{Error, Result};
 
-use crate::trainer::algorithms::RunEstimator;
+use crate::trainer::algorithms::{RunEstimator, TokenRewards};
 use crate::trainer::batch::columns::Column;
 use crate::trainer::sampling::ReportedNames;
-use burnish_algorithm::advantage::{Component, Need};
+use burnish_algorithm::advantage::{Component, Need, RoleBaselines};
 use burnish_algorithm::kl::{KlController, KlPenalty, apply_kl_in_reward};
 use burnish_algorithm::pf_ppo::{Reweighting, resample};
-use burnish_algorithm::reward_shaping::{NormalizeAdvantages, RewardShaping, whiten_rewards};
+use burnish_algorithm::reward_shaping::{LengthPenalty, NormalizeAdvantages, RewardShaping, whiten_rewards};
 use burnish_algorithm::rollout_correction::{RolloutCorrection, off_policy_metrics};
 use burnish_checkpoint::{Changes, KL_COEF};
 use burnish_config::PpoConfig;
@@ -28,6 +28,10 @@ pub struct Advantages {
     pub estimator: Option<Arc<RunEstimator>>,
     /// Shaping of the scores of a batch, before anything else.
     pub batch_shaping: RewardShaping,
+    /// Penalty for the length of responses, before `batch_shaping`.
+    pub length_penalty: Option<LengthPenalty>,
+    /// Moving means of the scores of roles, for an estimator that needs them.
+    pub role_baselines: RoleBaselines,
     pub turn_rewards: TurnRewards,
     /// KL estimator and coefficient of the KL term in the rewards.
     pub kl_in_reward: Option<(KlPenalty, KlController)>,
@@ -99,6 +103,9 @@ impl Advantages {
     /// score belongs to the last trained token, even if a tool wrote the last token.
     fn shaped_scores(&self, batch: &Batch) -> Vec<f32> {
         let mut scores = batch.trajectory_scores();
+        if let Some(penalty) = &self.length_penalty {
+            penalty.apply(&mut scores, &batch.group, &batch.sizes());
+        }
         self.batch_shaping.apply(&mut scores, &[], &[]);
         let mut scores = batch.on_trained_tokens(&batch.at_last_tokens(&scores));
         turn_rewards::place(self.turn_rewards, batch, &mut scores);
@@ -148,7 +155,7 @@ impl Advantages {
         }
     }
 
-    fn estimate(&self, estimator: &RunEstimator, batch: &mut Batch, scores: &[f32], reported: &ReportedNames) -> Result<()> {
+    fn estimate(&mut self, estimator: &RunEstimator, batch: &mut Batch, scores: &[f32], reported: &ReportedNames) -> Result<()> {
         let components = if estimator.needs(Need::Components) { self.components(batch, reported)? } else { Vec::new() };
         let settled = |column: &[f32]| {
             let mut column = batch.on_trained_tokens(column);
@@ -156,7 +163,14 @@ impl Advantages {
             column
         };
         let (rewards, scores) = (settled(&batch[Column::Rewards]), settled(scores));
-        let output = estimator.estimate(batch, &rewards, &scores, &components, &self.ranks)?;
+        let baselines = estimator.needs(Need::RoleBaseline).then(|| {
+            let totals = batch.totals(&rewards).into_iter().zip(batch.scored());
+            let totals: Vec<Option<f64>> = totals.map(|(total, scored)| scored.then_some(total)).collect();
+            let roles: Vec<&str> = (0..batch.len()).map(|i| batch.role(i)).collect();
+            self.role_baselines.follow(self.config.algorithm.rae_decay, &roles, &totals)
+        });
+        let tokens = TokenRewards { rewards: &rewards, scores: &scores };
+        let output = estimator.estimate(batch, tokens, &components, baselines.as_deref(), &self.ranks)?;
         batch.set(Column::Advantages, output.advantages);
         batch.set(Column::Returns, output.returns);
         Ok(())

@@ -153,10 +153,15 @@ impl Pipeline for Trainer {
             kl_controller: self.advantages.kl_controller().cloned(),
             reported: self.reported.clone(),
             tokens: self.tokens,
+            adaptive_entropy: self.learning.adaptive_entropy().cloned(),
+            role_baselines: self.advantages.role_baselines.clone(),
         }
     }
 
-    fn set_state(&mut self, TrainerState { kl_controller, reported, tokens }: TrainerState) {
+    fn set_state(&mut self, state: TrainerState) {
+        let TrainerState { kl_controller, reported, tokens, adaptive_entropy, role_baselines } = state;
+        self.learning.set_adaptive_entropy(adaptive_entropy);
+        self.advantages.role_baselines = role_baselines;
         self.tokens = tokens;
         self.reported = reported;
         self.advantages.set_kl_controller(kl_controller);
@@ -187,7 +192,7 @@ impl Pipeline for Trainer {
     }
 
     fn adapt(&self, state: TrainerState, data: &SamplerState, changes: &Changes) -> Result<TrainerState> {
-        state.adapted(&self.advantages, data, changes)
+        state.adapted(&self.advantages, &self.learning, data, changes)
     }
 
     fn announce(&self, at: &Context) {

@@ -5,8 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::job::NothingUpdated;
 use crate::trainer::advantages::Advantages;
-use crate::trainer::learning::LOAD_CONTENTS;
+use crate::trainer::learning::{LOAD_CONTENTS, LearningSide};
 use crate::trainer::sampling::ReportedNames;
+use burnish_algorithm::advantage::RoleBaselines;
+use burnish_algorithm::entropy_bonus::AdaptiveEntropy;
 use burnish_algorithm::kl::KlController;
 use burnish_checkpoint::Changes;
 use burnish_data::SamplerState;
@@ -19,6 +21,12 @@ pub struct TrainerState {
     pub reported: ReportedNames,
     #[serde(default)]
     pub tokens: u64,
+    /// Weight of an entropy bonus that follows the entropy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adaptive_entropy: Option<AdaptiveEntropy>,
+    /// Baselines of roles, for the estimator `rae`.
+    #[serde(default, skip_serializing_if = "RoleBaselines::is_empty")]
+    pub role_baselines: RoleBaselines,
 }
 
 impl TrainerState {
@@ -26,7 +34,13 @@ impl TrainerState {
     ///
     /// # Errors
     /// If the batch size has changed and the checkpoint, from an earlier version, counts batches.
-    pub fn adapted(self, advantages: &Advantages, data: &SamplerState, changes: &Changes) -> Result<Self> {
+    pub fn adapted(
+        self,
+        advantages: &Advantages,
+        learning: &LearningSide,
+        data: &SamplerState,
+        changes: &Changes,
+    ) -> Result<Self> {
         let resized = ["data.gen_batch_size", "algorithm.filter_groups.enable"].into_iter().filter(|key| changes.has(key));
         let resized: Vec<&str> = resized.collect();
         if !resized.is_empty() && data.counts_batches() {
@@ -37,7 +51,8 @@ impl TrainerState {
             );
         }
         let kl_controller = advantages.resumed_kl_controller(self.kl_controller, changes);
-        Ok(Self { kl_controller, ..self })
+        let adaptive_entropy = learning.resumed_entropy(self.adaptive_entropy, changes);
+        Ok(Self { kl_controller, adaptive_entropy, ..self })
     }
 }
 

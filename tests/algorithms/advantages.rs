@@ -79,6 +79,7 @@ fn run(case: &Case, estimator: &Estimator, key: &str) -> AdvantageOutput {
         group: &numbers(&case.json["uid"]).iter().map(|&uid| uid as usize).collect::<Vec<_>>(),
         values: Some(&case.input("values")),
         reward_baselines: Some(&baselines),
+        role_baselines: None,
         old_log_prob: Some(&case.input("old_log_probs")),
         sum_pi_squared: Some(&case.input("sum_pi_squared")),
         rollout_is_weights: None,

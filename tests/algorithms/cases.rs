@@ -129,6 +129,8 @@ impl<'a> Case<'a> {
             full_kl: None,
             factor: prepared.factor.as_deref(),
             entropy_mask: prepared.entropy_mask.as_deref(),
+            behaviour_log_prob: None,
+            entropy_bonus: None,
         });
         let mut metrics: Vec<(String, f64)> = result.metrics.iter().map(|m| (m.name.to_string(), m.sum / m.count)).collect();
         metrics.extend(result.terms.iter().map(|(name, value)| ((*name).to_owned(), *value)));

@@ -186,8 +186,14 @@ fn golden_bypass_mode() {
                     _ => BypassLoss::Reinforce,
                 },
             };
-            let objective =
-                PolicyObjective { policy_loss, options, entropy_coeff: 0.0, kl_loss: None, top_entropy_quantile: 1.0 };
+            let objective = PolicyObjective {
+                policy_loss,
+                options,
+                entropy_coeff: 0.0,
+                kl_loss: None,
+                top_entropy_quantile: 1.0,
+                off_policy_mask: None,
+            };
             let prepared = objective.prepare(
                 &MiniBatch {
                     offsets: &batch.offsets,
@@ -217,6 +223,8 @@ fn golden_bypass_mode() {
                 full_kl: None,
                 factor: prepared.factor.as_deref(),
                 entropy_mask: None,
+                behaviour_log_prob: None,
+                entropy_bonus: None,
             });
             let label = format!("{} {} {}", golden["loss_type"], mode.name, golden["settings"]);
             assert_number(&format!("{label} loss"), ours.loss, number(&golden["loss"]));

@@ -25,6 +25,7 @@ fn golden_kl_estimators() {
                 options: loss_options(policy_loss),
                 entropy_coeff: 0.0,
                 top_entropy_quantile: 1.0,
+                off_policy_mask: None,
                 kl_loss: Some((penalty, 1.0)),
             };
             let ours = case.loss(&objective, &vec![0.0; case.mask.len()], &case.mask, None);

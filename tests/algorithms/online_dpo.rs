@@ -57,6 +57,8 @@ fn evaluate(
             full_kl: None,
             factor: Some(&factor[start..end]),
             entropy_mask: None,
+            behaviour_log_prob: None,
+            entropy_bonus: None,
         });
         loss += result.terms.iter().find(|(name, _)| *name == "actor/pg_loss").unwrap().1;
         gradient.extend(result.d_log_prob);
@@ -67,7 +69,7 @@ fn evaluate(
 fn objective(loss_type: &str, beta: f64) -> PolicyObjective {
     let policy_loss = policy_loss::find("online_dpo").unwrap();
     let options = loss_options(policy_loss).with("dpo_loss_type", loss_type).with("dpo_beta", beta);
-    PolicyObjective { policy_loss, options, entropy_coeff: 0.0, kl_loss: None, top_entropy_quantile: 1.0 }
+    PolicyObjective { policy_loss, options, entropy_coeff: 0.0, kl_loss: None, top_entropy_quantile: 1.0, off_policy_mask: None }
 }
 
 #[test]

@@ -334,7 +334,7 @@ fn golden_group_filters_match_verl_and_openrlhf() {
         let group: Vec<usize> = groups.iter().enumerate().flat_map(|(g, values)| vec![g; values.len()]).collect();
         let values = some(groups.concat());
         let kept = |range| {
-            let mut groups: Vec<usize> = keep_groups(&group, &values, range).into_iter().map(|i| group[i]).collect();
+            let mut groups: Vec<usize> = keep_groups(&group, &values, range, 0.0).into_iter().map(|i| group[i]).collect();
             groups.dedup();
             Value::from(groups)
         };

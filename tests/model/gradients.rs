@@ -57,6 +57,7 @@ fn gradients_do_not_depend_on_the_size_of_a_micro_batch() {
         entropy_coeff: 0.01,
         kl_loss: Some((kl::find(kl_loss).unwrap(), 0.1)),
         top_entropy_quantile: 1.0,
+        off_policy_mask: None,
     };
 
     let sampled = aggregate::names().into_iter().map(|mode| (mode, objective("low_var_kl"), None));
@@ -86,6 +87,8 @@ fn gradients_do_not_depend_on_the_size_of_a_micro_batch() {
                         full_kl: reference_model.map(|_| stats.full_kl.as_slice()),
                         factor: None,
                         entropy_mask: None,
+                        behaviour_log_prob: None,
+                        entropy_bonus: None,
                     });
                     assert_eq!(result.d_full_kl.len(), stats.full_kl.len());
                     TokenGrads { log_prob: result.d_log_prob, entropy: result.d_entropy, full_kl: result.d_full_kl }

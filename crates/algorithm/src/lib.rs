@@ -13,7 +13,9 @@
 //! 6. [`pf_ppo`]: the batch resampled by its scores ([`pf_ppo::REWEIGHTINGS`]);
 //! 7. [`aggregate`]: `loss_agg_mode` as one weight per token ([`aggregate::AGGREGATIONS`]), from the whole mini-batch;
 //! 8. [`policy_loss`]: the loss of one token ([`policy_loss::POLICY_LOSSES`]);
-//! 9. [`loss`]: policy loss, entropy bonus and KL loss of one micro-batch, with their gradient by token statistic.
+//! 9. [`off_policy_mask`]: responses that are left out of it;
+//! 10. [`entropy_bonus`]: the weight of the entropy, if it follows the entropy;
+//! 11. [`loss`]: policy loss, entropy bonus and KL loss of one micro-batch, with their gradient by token statistic.
 //!
 //! The stages without rewards have their own tables: [`token_loss`] (supervised fine-tuning, [`token_loss::TOKEN_LOSSES`]),
 //! [`preference`] (pairs and labelled responses, [`preference::PREFERENCE_LOSSES`]) and [`ranking`] (reward models). Distillation on
@@ -24,9 +26,11 @@
 
 pub mod advantage;
 pub mod aggregate;
+pub mod entropy_bonus;
 pub mod filter_groups;
 pub mod kl;
 pub mod loss;
+pub mod off_policy_mask;
 pub mod options;
 pub mod pf_ppo;
 pub mod policy_loss;

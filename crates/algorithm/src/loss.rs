@@ -7,8 +7,13 @@
 use burn::tensor::Device;
 
 use super::column;
-use super::kl::KlPenalty;
+use super::entropy_bonus::EntropyBonus;
+use super::kl::{KlPenalty, KlRatio};
+use super::off_policy_mask::{OffPolicyColumns, off_policy_keep, off_policy_share};
 use super::policy_loss::{LossInput, LossOptions, Metric, MiniBatch, PolicyLoss, Prepared};
+
+/// The term of [`LossColumns::entropy_bonus`]: the mean entropy, of which each micro-batch has its part.
+pub const MEASURED_ENTROPY: &str = "actor/measured_entropy";
 
 /// The objective that the actor minimises.
 #[derive(Clone)]
@@ -23,6 +28,9 @@ pub struct PolicyObjective {
     /// highest entropy (Wang et al. 2025, Beyond the 80/20 rule, arXiv:2506.01939; TRL `get_high_entropy_mask`). 1 means all
     /// tokens.
     pub top_entropy_quantile: f64,
+    /// The largest distance of a response with a negative advantage, `actor.policy_loss.off_policy_mask_threshold`; see
+    /// [`super::off_policy_mask`].
+    pub off_policy_mask: Option<f64>,
 }
 
 /// One micro-batch of whole sequences. All columns have one value per response token; values of masked tokens are ignored.
@@ -50,6 +58,10 @@ pub struct LossColumns<'a> {
     /// This micro-batch's part of the result of [`PolicyObjective::prepare`], if the loss needs it.
     pub factor: Option<&'a [f32]>,
     pub entropy_mask: Option<&'a [f32]>,
+    /// Log-probabilities under the policy that generated, for [`PolicyObjective::off_policy_mask`]; `None` stands for `old_log_prob`.
+    pub behaviour_log_prob: Option<&'a [f32]>,
+    /// A bonus for the mean entropy of the mini-batch's tokens, or of those in `entropy_mask`.
+    pub entropy_bonus: Option<EntropyBonus>,
 }
 
 /// The contribution of one micro-batch to the mini-batch's loss; contributions add up over micro-batches.
@@ -112,7 +124,7 @@ impl PolicyObjective {
         let tensor = |column: &[f32]| column::tensor(&silenced(column), &device);
 
         let log_prob = tensor(x.log_prob).require_grad();
-        let policy = (self.policy_loss.run)(&LossInput {
+        let input = LossInput {
             log_prob: log_prob.clone(),
             old_log_prob: x.old_log_prob.map_or_else(|| log_prob.clone().detach(), tensor),
             advantages: tensor(x.advantages),
@@ -121,12 +133,20 @@ impl PolicyObjective {
             rollout_is_weights: x.rollout_is_weights.map(tensor),
             factor: x.factor.map(tensor),
             options: &self.options,
-        });
+        };
+        let mut policy = (self.policy_loss.run)(&input);
 
-        let per_token = match x.entropy_mask {
+        let mut per_token = match x.entropy_mask {
             Some(mask) => policy.per_token * tensor(mask),
             None => policy.per_token,
         };
+        if let Some(threshold) = self.off_policy_mask {
+            let behaviour_log_prob = x.behaviour_log_prob.or(x.old_log_prob).unwrap_or(x.log_prob);
+            let (offsets, mask, log_prob, advantages) = (x.offsets, x.mask, x.log_prob, x.advantages);
+            let keep = off_policy_keep(&OffPolicyColumns { offsets, mask, log_prob, behaviour_log_prob, advantages }, threshold);
+            policy.metrics.push(off_policy_share(x.mask, &keep));
+            per_token = per_token * tensor(&keep);
+        }
         let (weights, penalty_weights) = (silenced(x.weights), silenced(x.penalty_weights));
         let weighted = |column: &[f32], weights: &[f32]| -> f64 {
             column.iter().zip(weights).map(|(&v, &w)| f64::from(v) * f64::from(w)).sum()
@@ -139,18 +159,35 @@ impl PolicyObjective {
         let full_kl = x.full_kl.map(|column| tensor(column).require_grad());
         if let Some((penalty, coef)) = &self.kl_loss {
             let reference = x.ref_log_prob.expect("a KL loss needs the reference's log-probabilities");
-            let kl = penalty.per_token(log_prob.clone(), tensor(reference), full_kl.clone());
+            let log_ratio = match penalty.ratio() {
+                Some(KlRatio::Response) => input.sequence_mean(input.log_ratio()),
+                _ => input.log_ratio(),
+            };
+            let kl = penalty.in_loss(log_prob.clone(), tensor(reference), full_kl.clone(), log_ratio);
             let kl_loss = weighted(&column::host(kl.clone()), &penalty_weights);
             terms.push(("actor/kl_loss", kl_loss));
             loss += coef * kl_loss;
             total = total + (kl * *coef * column::tensor(&penalty_weights, &device)).sum();
         }
 
+        let mut d_entropy: Vec<f32> = penalty_weights.iter().map(|&w| (-self.entropy_coeff * f64::from(w)) as f32).collect();
+        if let Some(EntropyBonus { weight, tokens }) = x.entropy_bonus {
+            let is_read = |t: usize| x.mask[t] != 0.0 && x.entropy_mask.is_none_or(|mask| mask[t] != 0.0);
+            let share = 1.0 / tokens.max(1.0);
+            let mut mean = 0.0;
+            for t in (0..x.mask.len()).filter(|&t| is_read(t)) {
+                mean += share * f64::from(x.entropy[t]);
+                d_entropy[t] -= (weight * share) as f32;
+            }
+            terms.push((MEASURED_ENTROPY, mean));
+            loss -= weight * mean;
+        }
+
         let gradients = total.backward();
         LossResult {
             loss,
             d_log_prob: log_prob.grad(&gradients).map_or_else(|| vec![0.0; weights.len()], column::host),
-            d_entropy: penalty_weights.iter().map(|&w| (-self.entropy_coeff * f64::from(w)) as f32).collect(),
+            d_entropy,
             d_full_kl: full_kl.and_then(|kl| kl.grad(&gradients)).map_or_else(Vec::new, column::host),
             terms,
             metrics: policy.metrics,

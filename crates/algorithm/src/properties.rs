@@ -46,6 +46,7 @@ fn objective() -> PolicyObjective {
         entropy_coeff: 0.01,
         kl_loss: Some((kl::find("k3+").unwrap(), 0.05)),
         top_entropy_quantile: 1.0,
+        off_policy_mask: None,
     }
 }
 
@@ -66,6 +67,8 @@ fn one_token(log_prob: f32, old_log_prob: Option<f32>, advantage: f32) -> LossRe
         full_kl: None,
         factor: None,
         entropy_mask: None,
+        behaviour_log_prob: None,
+        entropy_bonus: None,
     })
 }
 
@@ -102,6 +105,8 @@ fn masked_tokens_are_silent_even_as_nan() {
         full_kl: None,
         factor: None,
         entropy_mask: None,
+        behaviour_log_prob: None,
+        entropy_bonus: None,
     });
     assert!(result.loss.is_finite() && result.d_log_prob[0].is_finite() && result.metrics.iter().all(|m| m.sum.is_finite()));
     assert_eq!((result.d_log_prob[1], result.d_entropy[1]), (0.0, 0.0));
@@ -144,6 +149,8 @@ fn full_kl_hands_its_gradient_to_the_model() {
             full_kl: Some(&[0.5, f32::NAN, 2.0]),
             factor: None,
             entropy_mask: None,
+            behaviour_log_prob: None,
+            entropy_bonus: None,
         })
     };
     let (full, straight_through) = (run("full"), run("full+"));

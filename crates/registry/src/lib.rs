@@ -63,6 +63,8 @@ pub enum Need {
     Critic,
     /// A greedy response to each prompt, and its score.
     GreedyBaseline,
+    /// A moving mean of the scores of each role, which the trainer keeps.
+    RoleBaseline,
     /// Old log-probabilities and Σ π² of each token: `actor.calculate_sum_pi_squared`.
     SumPiSquared,
     /// Several named rewards: `algorithm.gdpo_reward_keys`, or several reward functions.
@@ -78,6 +80,7 @@ impl Need {
             Self::Group => "`actor_rollout_ref.rollout.n` of at least 2",
             Self::Critic => "a critic",
             Self::GreedyBaseline => "an additional greedy response to each prompt, which the trainer generates",
+            Self::RoleBaseline => "a moving mean of the scores of each role, which the trainer keeps",
             Self::SumPiSquared => "the sum of squared probabilities at each token, which the trainer computes",
             Self::Components => "several rewards, named by `algorithm.gdpo_reward_keys`",
             Self::Reference => "a reference",
@@ -88,7 +91,7 @@ impl Need {
     pub fn reads(self) -> &'static [&'static str] {
         match self {
             Self::Components => &["algorithm.gdpo_reward_keys", "algorithm.gdpo_reward_weights"],
-            Self::Group | Self::Critic | Self::GreedyBaseline | Self::SumPiSquared | Self::Reference => &[],
+            Self::Group | Self::Critic | Self::GreedyBaseline | Self::RoleBaseline | Self::SumPiSquared | Self::Reference => &[],
         }
     }
 }

@@ -29,6 +29,14 @@ const COLUMNS: &[(&str, Column, &str)] = &[
     ("reward_baselines", Column::RewardBaselines, ""),
 ];
 
+/// Rewards of tokens, `[tokens]`.
+#[derive(Clone, Copy)]
+pub struct TokenRewards<'a> {
+    /// Scores, minus the KL term if the run has one.
+    pub rewards: &'a [f32],
+    pub scores: &'a [f32],
+}
+
 /// The estimator of a run.
 pub enum RunEstimator {
     /// A built-in estimator, with the settings that it reads.
@@ -62,7 +70,7 @@ impl RunEstimator {
             Self::Python(estimator) => match need {
                 Need::Critic => estimator.requires("values"),
                 Need::GreedyBaseline => estimator.requires("reward_baselines"),
-                Need::Group | Need::SumPiSquared | Need::Components | Need::Reference => false,
+                Need::Group | Need::RoleBaseline | Need::SumPiSquared | Need::Components | Need::Reference => false,
             },
         }
     }
@@ -82,16 +90,16 @@ impl RunEstimator {
         comparable(&batch.group, &batch.scored(), self.needs(Need::Group))
     }
 
-    /// Computes advantages and returns from token rewards, and from token scores, which are rewards without a KL term.
+    /// Computes advantages and returns. `role_baselines`: the baseline of each trajectory's role, if the estimator needs it.
     ///
     /// # Errors
     /// If a function in Python fails.
     pub fn estimate(
         &self,
         batch: &Batch,
-        rewards: &[f32],
-        scores: &[f32],
+        TokenRewards { rewards, scores }: TokenRewards,
         components: &[Component],
+        role_baselines: Option<&[f64]>,
         ranks: &Ranks,
     ) -> Result<AdvantageOutput> {
         match self {
@@ -104,6 +112,7 @@ impl RunEstimator {
                     group: &batch.group,
                     values: batch.get(Column::Values),
                     reward_baselines: batch.get(Column::RewardBaselines),
+                    role_baselines,
                     old_log_prob: batch.get(Column::OldLogProb),
                     sum_pi_squared: batch.get(Column::SumPiSquared),
                     rollout_is_weights: batch.get(Column::RolloutIsWeights),

@@ -5,12 +5,13 @@ use anyhow::{Context, Result, bail};
 use figment::value::{Num, Value};
 
 use burnish_algorithm::advantage::{self, Need};
-use burnish_algorithm::kl;
+use burnish_algorithm::entropy_bonus::{AdaptiveEntropy, EntropyTarget};
+use burnish_algorithm::kl::{self, KlRatio};
 use burnish_algorithm::loss::PolicyObjective;
 use burnish_algorithm::options::{OptionValue, Options};
 use burnish_algorithm::pf_ppo::{self, Reweighting};
 use burnish_algorithm::policy_loss::{self, LossOptions, PolicyLoss};
-use burnish_algorithm::reward_shaping::{NormalizeAdvantages, OverlongBuffer, RewardShaping};
+use burnish_algorithm::reward_shaping::{LengthPenalty, NormalizeAdvantages, OverlongBuffer, RewardShaping};
 use burnish_algorithm::rollout_correction::{BypassLoss, CorrectionSettings, RolloutCorrection};
 use burnish_config::BatchPlan;
 use burnish_config::schema::{self, PpoConfig, RewardManager};
@@ -69,8 +70,13 @@ pub(crate) fn needs_old_log_probs(config: &PpoConfig, plan: &BatchPlan, correcti
 pub(crate) fn objective(config: &PpoConfig, bypass: bool, correction: Option<RolloutCorrection>) -> Result<PolicyObjective> {
     let actor = &config.actor_rollout_ref.actor;
     let loss = &actor.policy_loss;
-    let kl_penalty = || kl::find(&actor.kl_loss_type).context("unknown kl_loss_type");
     let policy_loss = policy_loss(config)?;
+    // The loss with one ratio per response corrects the KL term by the same ratio, as in TRL.
+    let ratio = if policy_loss.name == "gspo" { KlRatio::Response } else { KlRatio::Token };
+    let kl_penalty = || {
+        let penalty = kl::find(&actor.kl_loss_type).context("unknown kl_loss_type")?;
+        anyhow::Ok(if actor.use_bias_correction_kl { penalty.corrected(ratio) } else { penalty })
+    };
     let settings = config.algorithm.rollout_correction.as_ref();
     Ok(PolicyObjective {
         policy_loss,
@@ -79,8 +85,9 @@ pub(crate) fn objective(config: &PpoConfig, bypass: bool, correction: Option<Rol
             rollout_correction: correction.filter(|_| bypass),
             bypass_loss: settings.map_or(BypassLoss::PpoClip, |settings| settings.loss_type.to_layer()),
         },
-        entropy_coeff: actor.entropy_coeff,
+        entropy_coeff: if actor.use_adaptive_entropy { 0.0 } else { actor.entropy_coeff },
         kl_loss: if actor.use_kl_loss { Some((kl_penalty()?, actor.kl_loss_coef)) } else { None },
+        off_policy_mask: loss.off_policy_mask_threshold.filter(|_| config.reads_advantages()),
         top_entropy_quantile: if config.reads_advantages() { loss.top_entropy_quantile } else { 1.0 },
     })
 }
@@ -109,6 +116,25 @@ pub(crate) fn shaping(config: &PpoConfig) -> RewardShaping {
 pub(crate) fn batch_shaping(config: &PpoConfig) -> RewardShaping {
     let algorithm = &config.algorithm;
     RewardShaping { normalize: algorithm.normalize_reward, clip: algorithm.reward_clip_range, ..RewardShaping::default() }
+}
+
+/// Returns the penalty for the length of responses, if a weight is not 0.
+pub(crate) fn length_penalty(config: &PpoConfig) -> Option<LengthPenalty> {
+    let schema::LengthPenaltyConfig { num_output_tokens_weight, num_input_tokens_weight, num_turns_weight } =
+        config.algorithm.length_penalty;
+    let weights = [num_output_tokens_weight, num_input_tokens_weight, num_turns_weight].map(|weight| weight.unwrap_or(0.0));
+    let [output_tokens, input_tokens, turns] = weights;
+    (weights != [0.0; 3]).then_some(LengthPenalty { output_tokens, input_tokens, turns })
+}
+
+/// Returns the entropy bonus whose weight follows the entropy, if the run has one.
+pub(crate) fn adaptive_entropy(config: &PpoConfig) -> Option<(AdaptiveEntropy, EntropyTarget)> {
+    let actor = &config.actor_rollout_ref.actor;
+    actor.use_adaptive_entropy.then(|| {
+        let (target, delta) = (actor.entropy_target, actor.entropy_coef_delta);
+        let settings = EntropyTarget { target, delta, min: actor.entropy_coef_min, max: actor.entropy_coef_max };
+        (AdaptiveEntropy::new(actor.entropy_coeff), settings)
+    })
 }
 
 /// Returns the policy loss of a run, which has no formula if a file brings it; the default if a teacher's loss replaces it.

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use super::columns::{BatchColumns, Column};
 use burnish_agent::Episode;
+use burnish_algorithm::reward_shaping::ResponseSize;
 use burnish_data::Prompt;
 use burnish_model::Sequence;
 use burnish_reward::ResponseScore;
 use burnish_rollout::{Finish, Response};
+use serde_json::Value;
 
 /// Trajectories in the order p0 s0, p0 s1, …, p1 s0, …; `batch[Column::…]` is one `f32` per response token, or per trajectory.
 pub struct Batch {
@@ -205,6 +207,23 @@ impl Batch {
     /// Returns true if a response was cut off by the length limit.
     pub fn truncated(&self, trajectory: usize) -> bool {
         self.responses[trajectory].finish == Finish::Length
+    }
+
+    /// Returns the role of a trajectory: `role` of the row's extra_info, else its data source.
+    pub(crate) fn role(&self, trajectory: usize) -> &str {
+        let prompt = self.prompt(trajectory);
+        prompt.extra_info.get("role").and_then(Value::as_str).unwrap_or(&prompt.data_source)
+    }
+
+    /// Returns the tokens and turns of each trajectory.
+    pub(crate) fn sizes(&self) -> Vec<ResponseSize> {
+        let sampled = self.sampled();
+        let size = |i: usize| {
+            let output_tokens = sampled[self.tokens(i)].iter().filter(|&&sampled| sampled).count();
+            let turns = self.episodes[i].as_deref().map_or(1, |episode| episode.assistant_turns);
+            ResponseSize { output_tokens, input_tokens: self.sequence(i).len() - output_tokens, turns }
+        };
+        (0..self.len()).map(size).collect()
     }
 
     /// Returns the mask of the chosen trajectories; 0 for all others.

@@ -11,7 +11,7 @@ use crate::trainer::batch::Batch;
 use crate::trainer::batch::columns::Column;
 use crate::trainer::batch::nonfinite::{NonfiniteValue, nonfinite_sequence, on_nonfinite};
 use crate::trainer::metrics;
-use burnish_algorithm::aggregate::token_weights;
+use burnish_algorithm::aggregate::{AllOf, grouped_token_weights};
 use burnish_algorithm::gather;
 use burnish_algorithm::value_loss::{ValueColumns, value_loss};
 use burnish_model::Sequence;
@@ -48,15 +48,17 @@ impl LearningSide {
         let aggregation = self.critic_aggregation;
         let lr = self.critic.as_ref().map_or(0.0, |critic| critic.lr_at(step as usize - 1));
         let mut totals = Totals::default();
-        for MiniBatch { trajectories, size, .. } in mini_batches(&plan, batch, &mask, shuffle, step) {
+        for MiniBatch { trajectories, size, prompts, .. } in mini_batches(&plan, batch, &mask, shuffle, step) {
             let Some(critic) = &mut self.critic else { return Ok(()) };
             let mut columns = batch.columns().select(&trajectories);
             columns.set(Column::Mask, gather(&mask, batch.offsets(), &trajectories));
             let counted = &columns[Column::Mask];
-            let weights = token_weights(aggregation, columns.offsets(), counted, size, config.loss_scale_factor, width);
+            let groups: Vec<usize> = trajectories.iter().map(|&i| batch.group[i]).collect();
+            let all = AllOf { sequences: size, prompts, groups: &groups };
+            let scale = config.loss_scale_factor;
+            let weights = grouped_token_weights(aggregation, columns.offsets(), counted, all, scale, width);
             columns.set(Column::LossWeights, weights);
             let sequences: Vec<_> = trajectories.iter().map(|&i| batch.sequence(i)).collect();
-            let groups: Vec<usize> = trajectories.iter().map(|&i| batch.group[i]).collect();
             let slices = critic.ranks.slices().cut(&lengths(&sequences), &groups);
             let model = critic.model.for_passes();
             let (gradients, found) = GradientSum::over(&critic.ranks, &slices, |slice, gradients| {

@@ -111,7 +111,13 @@ impl Distillation {
         if let Some(objective) = &self.policy_gradient {
             let advantages: Vec<f32> = clamped.iter().map(|x| -x).collect();
             // The mask of the rewards' loss excludes tokens of low entropy; the teacher judges all tokens.
-            let mut loss = objective.evaluate(&LossColumns { advantages: &advantages, weights, entropy_mask: None, ..*x });
+            let mut loss = objective.evaluate(&LossColumns {
+                advantages: &advantages,
+                weights,
+                entropy_mask: None,
+                entropy_bonus: None,
+                ..*x
+            });
             for metric in &mut loss.metrics {
                 if let Some(name) = renamed(&metric.name) {
                     metric.name = name.into();

@@ -7,7 +7,7 @@ use super::side::LearningSide;
 use crate::trainer::batch::Batch;
 use crate::trainer::batch::columns::Column;
 use crate::trainer::metrics::depth::probability_differences;
-use burnish_algorithm::aggregate::{token_weights, trained_sequences};
+use burnish_algorithm::aggregate::{AllOf, grouped_token_weights, trained_sequences};
 use burnish_model::{CausalLm, ComparisonTarget, Cut, Sequence, TokenStats};
 use burnish_tracking::Metrics;
 
@@ -26,8 +26,9 @@ impl LearningSide {
         let width = self.config.data.max_response_length;
         // A mean over responses counts those with a trained token, as verl does for this metric.
         let count = trained_sequences(batch.offsets(), &batch[Column::Mask]);
-        let weights =
-            token_weights(self.aggregation, batch.offsets(), &batch[Column::Mask], count, actor.loss_scale_factor, width);
+        let all = AllOf { sequences: count, prompts: batch.prompts.len(), groups: &batch.group };
+        let (mask, scale) = (&batch[Column::Mask], actor.loss_scale_factor);
+        let weights = grouped_token_weights(self.aggregation, batch.offsets(), mask, all, scale, width);
         let entropy: f64 = entropy.iter().zip(&weights).map(|(h, w)| *h as f64 * *w as f64).sum();
         metrics.set("actor/entropy", entropy);
         let sampled = batch.sampled();

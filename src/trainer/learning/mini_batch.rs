@@ -1,5 +1,7 @@
 //! Cuts the batch of a step into mini-batches, one optimizer update each, and these into micro-batches for the device.
 
+use std::collections::BTreeSet;
+
 use crate::trainer::batch::Batch;
 use burnish_config::{MicroBatch, UpdatePlan};
 use burnish_model::{Cut, Sequence};
@@ -13,6 +15,8 @@ pub(super) struct MiniBatch {
     pub trajectories: Vec<usize>,
     /// Number of trajectories before untrained ones were dropped: the divisor of means over responses.
     pub size: usize,
+    /// Number of prompts before untrained trajectories were dropped: the divisor of means over prompts.
+    pub prompts: usize,
 }
 
 /// Returns the updates of a step, in order. `shuffle`: purpose and seed of the order of each epoch; `None` keeps the order. Drops
@@ -36,7 +40,8 @@ pub(super) fn mini_batches(
         updates.extend(chunks.map(|(place, chunk)| {
             let trained: Vec<usize> = chunk.iter().copied().filter(is_trained).collect();
             let trajectories = if trained.is_empty() { chunk.to_vec() } else { trained };
-            MiniBatch { epoch, place, trajectories, size: chunk.len() }
+            let prompts = chunk.iter().map(|&i| batch.group[i]).collect::<BTreeSet<_>>().len();
+            MiniBatch { epoch, place, trajectories, size: chunk.len(), prompts }
         }));
     }
     updates

@@ -43,7 +43,7 @@ impl LearningSide {
     fn token_columns(&self, update: usize, columns: &BatchColumns, stats: &TokenStats) -> TokenColumns {
         let ratio = |old: &[f32]| stats.log_prob.iter().zip(old).map(|(now, old)| (now - old).exp()).collect();
         let none = columns.get(Column::Advantages).is_none().then(|| vec![0.0; columns.tokens()]);
-        let x = self.loss_columns(columns, stats, none.as_deref());
+        let x = self.loss_columns(columns, stats, none.as_deref(), None);
         // The slope of the KL term does not count.
         let policy_alone = PolicyObjective { kl_loss: None, ..self.objective.clone() };
         let slopes = policy_alone.evaluate(&x).d_log_prob;

@@ -9,10 +9,15 @@ use anyhow::{Result, anyhow};
 use super::custom_loss::CustomLoss;
 use super::distillation::Distillation;
 use burnish_algorithm::aggregate::Aggregation;
+use burnish_algorithm::entropy_bonus::{AdaptiveEntropy, EntropyTarget};
 use burnish_algorithm::loss::PolicyObjective;
+use burnish_checkpoint::Changes;
 use burnish_config::{BatchPlan, PpoConfig};
 use burnish_model::CausalLm;
 use burnish_optim::Learner;
+
+/// Key of the weight of the entropy bonus, or of its first value.
+const ENTROPY_COEFF: &str = "actor_rollout_ref.actor.entropy_coeff";
 
 /// The models that learn, with the objects that train them.
 pub struct LearningSide {
@@ -30,6 +35,8 @@ pub struct LearningSide {
     pub objective: PolicyObjective,
     /// The user's policy loss, with `actor.policy_loss.path`; `objective` then has no policy loss.
     pub custom_loss: Option<Arc<CustomLoss>>,
+    /// Entropy bonus whose weight follows the entropy, with `actor.use_adaptive_entropy`.
+    pub(crate) adaptive_entropy: Option<(AdaptiveEntropy, EntropyTarget)>,
     pub aggregation: &'static Aggregation,
     pub(crate) critic_aggregation: &'static Aggregation,
     /// Temperature that divides the logits in every log-prob of training (`rollout.temperature`).
@@ -57,6 +64,30 @@ impl LearningSide {
     /// Returns true if a teacher passes over every batch before the update.
     pub(crate) fn has_teacher_pass(&self) -> bool {
         self.distillation.as_ref().is_some_and(Distillation::passes_before)
+    }
+
+    /// Returns the weight of the entropy bonus and the entropy that it follows, if the run has one.
+    pub(crate) fn adaptive_entropy(&self) -> Option<&AdaptiveEntropy> {
+        self.adaptive_entropy.as_ref().map(|(entropy, _)| entropy)
+    }
+
+    /// Replaces it, if the run has one.
+    pub(crate) fn set_adaptive_entropy(&mut self, saved: Option<AdaptiveEntropy>) {
+        if let (Some((own, _)), Some(saved)) = (&mut self.adaptive_entropy, saved) {
+            *own = saved;
+        }
+    }
+
+    /// Returns that of a resumed run: the checkpoint's, unless the first weight has changed since.
+    pub(crate) fn resumed_entropy(&self, saved: Option<AdaptiveEntropy>, changes: &Changes) -> Option<AdaptiveEntropy> {
+        match (self.adaptive_entropy(), saved) {
+            (Some(own), None) => {
+                tracing::warn!("the checkpoint has no weight of the entropy; it starts at {ENTROPY_COEFF}");
+                Some(own.clone())
+            }
+            (Some(own), Some(_)) if changes.has(ENTROPY_COEFF) => Some(own.clone()),
+            (_, saved) => saved,
+        }
     }
 
     pub fn has_reference(&self) -> bool {

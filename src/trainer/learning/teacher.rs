@@ -90,6 +90,7 @@ fn policy_gradient(config: &PpoConfig) -> Result<PolicyObjective> {
         entropy_coeff: 0.0,
         kl_loss: None,
         top_entropy_quantile: 1.0,
+        off_policy_mask: None,
     })
 }
 
@@ -103,7 +104,8 @@ pub(crate) fn unread(config: &PpoConfig) -> Vec<UnusedOption> {
     }
     let of_advantages = keys!("algorithm.":
         "adv_estimator" "custom_adv_estimator.path" "use_kl_in_reward" "kl_penalty" "kl_ctrl.type" "kl_ctrl.kl_coef" "kl_ctrl.horizon"
-        "kl_ctrl.target_kl" "normalize_reward" "reward_clip_range" "whiten_rewards" "normalize_advantages");
+        "kl_ctrl.target_kl" "length_penalty.num_output_tokens_weight" "length_penalty.num_input_tokens_weight"
+        "length_penalty.num_turns_weight" "normalize_reward" "reward_clip_range" "whiten_rewards" "normalize_advantages");
     let of_weights = keys!("algorithm.rollout_correction.":
         "rollout_is" "rollout_is_threshold" "rollout_is_threshold_lower" "rollout_is_batch_normalize" "count_rejected");
     let of_scores = keys!("algorithm.": "missing_eos_penalty" "stop_properly_penalty_coef");
@@ -172,6 +174,14 @@ pub(crate) fn unused_options(config: &DistillationConfig, once: Condition) -> Ve
         (unsigned, &[key!("clip_ratio_high")]),
         (once, &clipping),
         (alone, &of_task),
-        (alone, &[LOSS_MODE, LOSS_FILE, "actor_rollout_ref.actor.policy_loss.top_entropy_quantile"]),
+        (
+            alone,
+            &[
+                LOSS_MODE,
+                LOSS_FILE,
+                "actor_rollout_ref.actor.policy_loss.top_entropy_quantile",
+                "actor_rollout_ref.actor.policy_loss.off_policy_mask_threshold",
+            ],
+        ),
     ])
 }

@@ -59,6 +59,11 @@ impl Totals {
         add(&mut self.per_update, name.to_owned().into(), [value]);
     }
 
+    /// Returns the value of the only update so far; NaN without the name.
+    pub(crate) fn sum_of_update(&self, name: &str) -> f64 {
+        self.per_update.iter().find(|(known, _)| known == name).map_or(f64::NAN, |(_, values)| values.iter().sum())
+    }
+
     /// Adds values of tokens; `NAME_min` and `NAME_max` report their range.
     pub(crate) fn add_range(&mut self, name: &'static str, values: &[f32]) {
         let bounds = |(min, max): (f64, f64), x: &f32| (min.min(f64::from(*x)), max.max(f64::from(*x)));

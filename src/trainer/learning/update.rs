@@ -15,8 +15,9 @@ use crate::trainer::batch::Batch;
 use crate::trainer::batch::columns::{BatchColumns, Column};
 use crate::trainer::batch::nonfinite::{NonfiniteValue, nonfinite_sequence, on_nonfinite};
 use crate::trainer::state::nothing_updated;
-use burnish_algorithm::aggregate::token_weights;
-use burnish_algorithm::loss::{LossColumns, LossResult};
+use burnish_algorithm::aggregate::{AllOf, grouped_token_weights};
+use burnish_algorithm::entropy_bonus::EntropyBonus;
+use burnish_algorithm::loss::{LossColumns, LossResult, MEASURED_ENTROPY};
 use burnish_algorithm::policy_loss;
 use burnish_algorithm::scatter;
 use burnish_model::token_stats::TokenGrads;
@@ -35,20 +36,29 @@ impl LearningSide {
         let lr = self.actor.lr_at((at.step - self.first_actor_step()) as usize);
         let mut totals = Totals::default();
         let before = at.probe.as_ref().map(|_| self.actor.snapshot());
-        for (index, MiniBatch { epoch, place, trajectories, size }) in self.updates(batch, at.step).into_iter().enumerate() {
+        for (index, MiniBatch { epoch, place, trajectories, size, prompts }) in
+            self.updates(batch, at.step).into_iter().enumerate()
+        {
+            let groups: Vec<usize> = trajectories.iter().map(|&i| batch.group[i]).collect();
+            let all = AllOf { sequences: size, prompts, groups: &groups };
             let mut mini = ActorMiniBatch {
                 sequences: trajectories.iter().map(|&i| batch.sequence(i)).collect(),
-                columns: self.weighted(batch.columns().select(&trajectories), size),
+                columns: self.weighted(batch.columns().select(&trajectories), all),
                 trajectories: &trajectories,
-                groups: trajectories.iter().map(|&i| batch.group[i]).collect(),
+                groups,
                 place: [at.step, epoch as u64, place as u64],
                 size,
             };
-            let accumulated = self.accumulate(&mut mini, &mut totals);
+            let mut own = Totals::default();
+            let accumulated = self.accumulate(&mut mini, &mut own);
             let (gradients, nonfinite) = match accumulated {
                 Err(error) if index == 0 && !self.has_critic() => return Err(nothing_updated(error, at.step)),
                 accumulated => accumulated.with_context(|| format!("step {}, update {}", at.step, index + 1))?,
             };
+            if let Some((entropy, settings)) = &mut self.adaptive_entropy {
+                entropy.update(own.sum_of_update(MEASURED_ENTROPY), settings);
+            }
+            totals.merge(vec![(own, None)]);
             if let Some(probe) = &at.probe {
                 self.look(probe, index + 1, &mut mini, &gradients)?;
             }
@@ -73,6 +83,9 @@ impl LearningSide {
         if let Some((_, coef)) = &self.objective.kl_loss {
             metrics.set("actor/kl_coef", *coef);
         }
+        if let Some((entropy, _)) = &self.adaptive_entropy {
+            metrics.set("actor/entropy_coef", entropy.coef());
+        }
         metrics.set("actor/lr", lr);
         self.wait()
     }
@@ -96,11 +109,11 @@ impl LearningSide {
         numbers
     }
 
-    /// Returns the columns of a mini-batch with the weights of its tokens. `size`: its trajectories, including dropped ones.
-    fn weighted(&self, mut columns: BatchColumns, size: usize) -> BatchColumns {
+    /// Returns the columns of a mini-batch with the weights of its tokens.
+    fn weighted(&self, mut columns: BatchColumns, all: AllOf) -> BatchColumns {
         let scale = self.config.actor_rollout_ref.actor.loss_scale_factor;
         let width = self.config.data.max_response_length;
-        let weights = |mode| token_weights(mode, columns.offsets(), &columns[Column::Mask], size, scale, width);
+        let weights = |mode| grouped_token_weights(mode, columns.offsets(), &columns[Column::Mask], all, scale, width);
         let of_loss = weights(self.objective.policy_loss.aggregation(self.aggregation));
         let of_penalties = weights(self.aggregation);
         columns.set(Column::LossWeights, of_loss);
@@ -175,11 +188,12 @@ impl LearningSide {
                     is_prepared = true;
                 }
                 let columns = mini.columns.select(micro);
-                let result = self.loss(&columns, stats, counts, totals).unwrap_or_else(|error| {
-                    failure.get_or_insert(error);
-                    let nothing = vec![0.0; stats.log_prob.len()];
-                    LossResult { d_log_prob: nothing.clone(), d_entropy: nothing, ..LossResult::default() }
-                });
+                let result =
+                    self.loss(&columns, stats, (counts, self.entropy_bonus(&mini.columns)), totals).unwrap_or_else(|error| {
+                        failure.get_or_insert(error);
+                        let nothing = vec![0.0; stats.log_prob.len()];
+                        LossResult { d_log_prob: nothing.clone(), d_entropy: nothing, ..LossResult::default() }
+                    });
                 seen(&columns, stats);
                 if nonfinite.is_none() {
                     let found = nonfinite_of(stats, &result, columns.offsets());
@@ -213,17 +227,18 @@ impl LearningSide {
         }
     }
 
-    /// Returns the loss of a micro-batch with its derivatives. `stats`: of the current policy; `counts`: for the user's loss.
+    /// Returns the loss of a micro-batch with its derivatives. `stats`: of the current policy; `counts`, for the user's loss, and
+    /// `bonus`: of the mini-batch.
     fn loss(
         &self,
         columns: &BatchColumns,
         stats: &TokenStats,
-        counts: Option<GlobalBatchInfo>,
+        (counts, bonus): (Option<GlobalBatchInfo>, Option<EntropyBonus>),
         totals: &mut Totals,
     ) -> Result<LossResult> {
         // If the teacher's loss is the only loss, advantages do not exist.
         let none = columns.get(Column::Advantages).is_none().then(|| vec![0.0; columns.tokens()]);
-        let x = self.loss_columns(columns, stats, none.as_deref());
+        let x = self.loss_columns(columns, stats, none.as_deref(), bonus);
         let mut result = self.objective.evaluate(&x);
         if let (Some(custom), Some(counts), false) = (&self.custom_loss, counts, x.log_prob.is_empty()) {
             result = custom.add(result, &x, self.aggregation, counts)?;
@@ -237,12 +252,13 @@ impl LearningSide {
         })
     }
 
-    /// Returns what the loss of a micro-batch reads. `none`: advantages of a batch without that column.
+    /// Returns what the loss of a micro-batch reads. `none`: advantages of a batch without that column. `bonus`: of the mini-batch.
     pub(super) fn loss_columns<'a>(
         &'a self,
         columns: &'a BatchColumns,
         stats: &'a TokenStats,
         none: Option<&'a [f32]>,
+        bonus: Option<EntropyBonus>,
     ) -> LossColumns<'a> {
         LossColumns {
             offsets: columns.offsets(),
@@ -258,7 +274,18 @@ impl LearningSide {
             full_kl: self.objective.kl_loss.as_ref().filter(|(penalty, _)| penalty.is_full()).map(|_| stats.full_kl.as_slice()),
             factor: columns.get(Column::LossFactor),
             entropy_mask: columns.get(Column::EntropyMask),
+            behaviour_log_prob: columns.get(Column::SampledLogProb),
+            entropy_bonus: bonus,
         }
+    }
+
+    /// Returns the entropy bonus of a mini-batch whose weight follows the entropy, if the run has one.
+    fn entropy_bonus(&self, mini: &BatchColumns) -> Option<EntropyBonus> {
+        let (entropy, settings) = self.adaptive_entropy.as_ref()?;
+        let is_read =
+            |t: &usize| mini[Column::Mask][*t] != 0.0 && mini.get(Column::EntropyMask).is_none_or(|mask| mask[*t] != 0.0);
+        let tokens = (0..mini.tokens()).filter(is_read).count() as f64;
+        Some(EntropyBonus { weight: entropy.weight(settings), tokens })
     }
 
     /// Returns `None` if a single update per step makes the old policy the current one, and every ratio exactly 1.

@@ -40,6 +40,9 @@ pub(super) fn reason(metric: &str, range: Option<[f64; 2]>, values: &[Option<f64
     match range {
         _ if known.len() < 2 => format!("{} of {} responses have {metric}", known.len(), values.len()),
         Some([low, high]) => format!("mean {metric} {} is not between {} and {}", short(mean), short(low), short(high)),
+        None if known.iter().any(|value| *value != known[0]) => {
+            format!("{metric} differs by no more than algorithm.filter_groups.tolerance")
+        }
         None => format!("{metric} is {} for all responses", short(known[0])),
     }
 }

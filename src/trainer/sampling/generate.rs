@@ -51,7 +51,7 @@ impl SamplingSide {
             let Some(metric) = filter.metric.as_deref().filter(|_| filter.enable) else { return Ok(batch) };
             let values = reported.number(&batch, metric, "algorithm.filter_groups.metric")?;
             sampled += batch.prompts.len();
-            let of_kept = keep_groups(&batch.group, &values, filter.mean_range);
+            let of_kept = keep_groups(&batch.group, &values, filter.mean_range, filter.tolerance);
             let mut is_kept = vec![false; batch.prompts.len()];
             of_kept.iter().for_each(|&i| is_kept[batch.group[i]] = true);
             self.discarded.add(&batch, &values, |group| !is_kept[group], |values| reason(metric, filter.mean_range, values));

@@ -29,6 +29,7 @@ use crate::trainer::learning::{LearningSide, reference_model, teacher};
 use crate::trainer::sampling::discarded::DiscardedGroups;
 use crate::trainer::sampling::{SamplingSide, crc_of};
 use crate::trainer::{Trainer, algorithms};
+use burnish_algorithm::advantage::RoleBaselines;
 use burnish_algorithm::{aggregate, kl};
 use burnish_config::Loaded;
 use burnish_config::schema::{Device, KlControllerKind, PpoConfig};
@@ -193,6 +194,7 @@ fn learning_side(
         distillation,
         objective: algorithms::objective(config, advantages.bypass, advantages.correction.clone())?,
         custom_loss: inputs.custom_loss.clone(),
+        adaptive_entropy: algorithms::adaptive_entropy(config),
         aggregation: aggregate::find(&actor.loss_agg_mode).context("unknown loss_agg_mode")?,
         critic_aggregation: aggregate::find(&config.critic.loss_agg_mode).context("unknown loss_agg_mode")?,
         temperature: config.actor_rollout_ref.rollout.temperature as f32,
@@ -220,6 +222,8 @@ fn advantages(config: &Arc<PpoConfig>, estimator: Option<Arc<RunEstimator>>, ran
         ranks: ranks.clone(),
         estimator,
         batch_shaping: algorithms::batch_shaping(config),
+        length_penalty: algorithms::length_penalty(config),
+        role_baselines: RoleBaselines::default(),
         turn_rewards: config.algorithm.turn_rewards,
         kl_in_reward,
         correction,

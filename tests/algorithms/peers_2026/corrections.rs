@@ -143,6 +143,8 @@ fn loss(case: &PeerCase, name: &str, old: &[f32], weights: Option<&[f32]>) -> Lo
         full_kl: None,
         factor: None,
         entropy_mask: None,
+        behaviour_log_prob: None,
+        entropy_bonus: None,
     })
 }
 

@@ -15,6 +15,7 @@ mod editions;
 mod effects;
 mod programs;
 mod recipes;
+mod registries;
 
 const PEERS: [&Peer; 2] = [&TRL, &OPENRLHF];
 

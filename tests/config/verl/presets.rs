@@ -71,7 +71,13 @@ const OWN: &[&str] = &[
     "actor_rollout_ref.actor.tau_pos 1.0",
     "actor_rollout_ref.ref.ref_model_mixup_alpha 0.6",
     "actor_rollout_ref.ref.ref_model_sync_steps 512",
+    "actor_rollout_ref.actor.entropy_coef_delta 0.005",
+    "actor_rollout_ref.actor.entropy_coef_max 1.0",
+    "actor_rollout_ref.actor.entropy_coef_min 0.0",
+    "actor_rollout_ref.actor.entropy_target 0.2",
     "algorithm.baselined_clip_range [-10.0, 10.0]",
+    "algorithm.filter_groups.tolerance 0.0",
+    "algorithm.rae_decay 0.95",
     "algorithm.filter_groups.max_num_gen_batches 0",
     // On-policy distillation is off; editions before 2026-08 do not have it, and only burnish has the weight of the generalised
     // divergence.

@@ -31,6 +31,7 @@ impl Estimator {
             [input.values, input.old_log_prob, input.sum_pi_squared, input.rollout_is_weights].map(|c| c.map(tokens));
         let group: Vec<usize> = kept.iter().map(|&i| input.group[i]).collect();
         let baselines: Option<Vec<f32>> = input.reward_baselines.map(|b| kept.iter().map(|&i| b[i]).collect());
+        let of_roles: Option<Vec<f64>> = input.role_baselines.map(|b| kept.iter().map(|&i| b[i]).collect());
         let offsets = gather_offsets(input.offsets, &kept);
         let components: Vec<Component> = input
             .components
@@ -45,6 +46,7 @@ impl Estimator {
             group: &group,
             values: values.as_deref(),
             reward_baselines: baselines.as_deref(),
+            role_baselines: of_roles.as_deref(),
             old_log_prob: old_log_prob.as_deref(),
             sum_pi_squared: sum_pi_squared.as_deref(),
             rollout_is_weights: weights.as_deref(),

@@ -27,6 +27,8 @@ pub struct AdvantageInput<'a> {
     pub values: Option<&'a [f32]>,
     /// [`Need::GreedyBaseline`]: per sequence, the score of the greedy response to its prompt.
     pub reward_baselines: Option<&'a [f32]>,
+    /// [`Need::RoleBaseline`]: per sequence, the baseline of its role.
+    pub role_baselines: Option<&'a [f64]>,
     /// [`Need::SumPiSquared`]: log π of each token under the policy before the update.
     pub old_log_prob: Option<&'a [f32]>,
     /// [`Need::SumPiSquared`]: Σ π² over the vocabulary where each token was drawn.

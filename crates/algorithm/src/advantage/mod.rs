@@ -23,6 +23,7 @@ mod opo;
 mod optimal_token_baseline;
 #[cfg(test)]
 mod properties;
+mod rae;
 mod reinforce;
 mod reinforce_baseline;
 mod reinforce_plus_plus;
@@ -36,6 +37,7 @@ mod trl_grpo;
 
 pub use self::abstention::comparable;
 pub use self::estimator::{AdvantageInput, AdvantageOutput, Component, Estimator};
+pub use self::rae::RoleBaselines;
 use burnish_registry::Choice;
 pub use burnish_registry::Need;
 
@@ -62,6 +64,7 @@ pub static ESTIMATORS: &[Estimator] = &[
     openrlhf_rloo::ESTIMATOR,
     flash_reinforce::ESTIMATOR,
     maxrl::ESTIMATOR,
+    rae::ESTIMATOR,
 ];
 
 /// Returns the estimator with this name or alias.

@@ -39,6 +39,7 @@ struct Columns {
     more: [Vec<f32>; 4],
     group: Vec<usize>,
     greedy: Vec<f32>,
+    of_roles: Vec<f64>,
     components: Vec<Component>,
 }
 
@@ -70,6 +71,7 @@ impl Columns {
             ],
             group: batch.iter().map(|r| r.group).collect(),
             greedy: batch.iter().map(|r| r.greedy).collect(),
+            of_roles: batch.iter().map(|r| 0.5 * f64::from(r.greedy)).collect(),
             components: vec![component(0, 1.0), component(1, 0.5)],
         }
     }
@@ -84,6 +86,7 @@ impl Columns {
             group: &self.group,
             values: Some(values),
             reward_baselines: Some(&self.greedy),
+            role_baselines: Some(&self.of_roles),
             old_log_prob: Some(old_log_prob),
             sum_pi_squared: Some(sum_pi_squared),
             rollout_is_weights: Some(weights),
@@ -290,6 +293,7 @@ fn groups_of_one_keep_their_score_or_have_none() {
             group: &[7],
             values: Some(&[0.3]),
             reward_baselines: Some(&[0.5]),
+            role_baselines: Some(&[0.25]),
             old_log_prob: Some(&[-1.0]),
             sum_pi_squared: Some(&[0.4]),
             components: &components,
@@ -299,6 +303,7 @@ fn groups_of_one_keep_their_score_or_have_none() {
         let expected = match estimator.name {
             "rloo" | "grpo" | "opo" | "gpg" | "optimal_token_baseline" | "tir_optimal_token_baseline" => 2.0,
             "remax" => 1.5,
+            "rae" => 1.75,
             _ => 0.0,
         };
         assert!((output.advantages[0] - expected).abs() < 1e-5, "{}: {:?}", estimator.name, output.advantages);

@@ -15,7 +15,13 @@ pub(super) const ESTIMATOR: Estimator = Estimator {
           When: one response to each prompt is wanted, and one more greedy generation is cheaper than a critic.",
     needs: &[Need::GreedyBaseline],
     reads: &[],
-    refuses: &[baseline_is_blind_to("algorithm.whiten_rewards"), baseline_is_blind_to("algorithm.normalize_reward")],
+    refuses: &[
+        baseline_is_blind_to("algorithm.whiten_rewards"),
+        baseline_is_blind_to("algorithm.normalize_reward"),
+        baseline_is_blind_to("algorithm.length_penalty.num_output_tokens_weight"),
+        baseline_is_blind_to("algorithm.length_penalty.num_input_tokens_weight"),
+        baseline_is_blind_to("algorithm.length_penalty.num_turns_weight"),
+    ],
     run,
 };
 

@@ -13,7 +13,7 @@ use estimator::{k2, k3};
 
 pub use controller::KlController;
 pub use estimator::KlEstimator;
-pub use penalty::KlPenalty;
+pub use penalty::{KlPenalty, KlRatio};
 pub use reward::{KlInReward, apply_kl_in_reward};
 
 /// Every estimator that `actor.kl_loss_type` and `algorithm.kl_penalty` can name, each also with `+`.

@@ -43,6 +43,12 @@ pub(super) const LOSS: PolicyLoss = PolicyLoss {
             instead: "write KEY=false",
         },
         Refusal {
+            key: "actor_rollout_ref.actor.policy_loss.off_policy_mask_threshold",
+            when: When::On,
+            why: "the loss `NAME` has no advantages whose sign could leave out a response",
+            instead: "write KEY=null",
+        },
+        Refusal {
             key: "algorithm.rollout_correction.count_rejected",
             when: When::On,
             why: "the loss `NAME` has no weights that rejected tokens could lose",

@@ -37,7 +37,7 @@ impl LossInput<'_> {
     }
 
     /// Returns Δ, which is log π − log π_old of each token, clamped to ±[`MAX_LOG_RATIO`]; ρ is e^Δ.
-    pub(super) fn log_ratio(&self) -> Tensor<1> {
+    pub(crate) fn log_ratio(&self) -> Tensor<1> {
         self.difference().clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)
     }
 
@@ -48,7 +48,7 @@ impl LossInput<'_> {
     }
 
     /// Returns the mean over the trained tokens of each sequence, for each of its tokens; 0 without trained tokens.
-    pub(super) fn sequence_mean(&self, tokens: Tensor<1>) -> Tensor<1> {
+    pub(crate) fn sequence_mean(&self, tokens: Tensor<1>) -> Tensor<1> {
         let segments = Segments::new(self.offsets, &tokens.device());
         let lengths = segments.sum(self.mask.clone()).clamp_min(1.0);
         segments.spread(segments.sum(tokens * self.mask.clone()) / lengths)

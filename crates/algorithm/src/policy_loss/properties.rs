@@ -28,6 +28,7 @@ fn plain() -> Vec<PolicyObjective> {
         entropy_coeff: 0.0,
         kl_loss: None,
         top_entropy_quantile: 1.0,
+        off_policy_mask: None,
     };
     let vanilla = find("vanilla").unwrap();
     let with_delta = of(vanilla, options(vanilla).with("delta", 1.5));
@@ -101,6 +102,8 @@ fn update(objective: &PolicyObjective, mode: &Aggregation, c: &Columns, weighted
             full_kl: None,
             factor: prepared.factor.as_ref().map(|f| &f[start..end]),
             entropy_mask: prepared.entropy_mask.as_ref().map(|m| &m[start..end]),
+            behaviour_log_prob: None,
+            entropy_bonus: None,
         });
         all.loss += part.loss;
         all.d_log_prob.extend(part.d_log_prob);

@@ -1,9 +1,11 @@
 //! The steps between scores and advantages: penalties for length, normalisation, clipping; and the normalisation of advantages.
 //!
 //! One file per step. The steps on scores of sequences are switched on in [`RewardShaping`], which fixes their order; the two on
-//! token columns, [`whiten_rewards()`] and [`NormalizeAdvantages`], come later in a training step. A sequence without a score
+//! token columns, [`whiten_rewards()`] and [`NormalizeAdvantages`], come later in a training step. [`LengthPenalty`], which compares
+//! the responses to a prompt, comes between: after the steps on single scores and before those over the batch. A sequence without a score
 //! (`None`: every reward function abstained) stays without one and is left out of all statistics.
 
+mod length_penalty;
 mod missing_eos;
 mod normalize_advantages;
 mod normalize_reward;
@@ -14,6 +16,7 @@ mod shaping;
 mod stop_properly;
 mod whiten_rewards;
 
+pub use length_penalty::{LengthPenalty, ResponseSize};
 pub use normalize_advantages::NormalizeAdvantages;
 pub use overlong::{Extras, OverlongBuffer};
 pub use scores::RewardShaping;
@@ -25,6 +28,7 @@ pub static SHAPINGS: &[Shaping] = &[
     overlong::SHAPING,
     stop_properly::SHAPING,
     missing_eos::SHAPING,
+    length_penalty::SHAPING,
     normalize_reward::SHAPING,
     reward_clip::SHAPING,
     whiten_rewards::SHAPING,

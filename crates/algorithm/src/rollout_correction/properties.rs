@@ -127,7 +127,7 @@ proptest! {
             let policy_loss = policy_loss::find("bypass_mode").unwrap();
             let settings = Options::built_in(policy_loss.reads);
             let options = LossOptions { settings, rollout_correction: Some(correction.clone()), bypass_loss };
-            let objective = PolicyObjective { policy_loss, options, entropy_coeff: 0.0, kl_loss: None, top_entropy_quantile: 1.0 };
+            let objective = PolicyObjective { policy_loss, options, entropy_coeff: 0.0, kl_loss: None, top_entropy_quantile: 1.0, off_policy_mask: None };
             let prepared = objective.prepare(
                 &MiniBatch {
                     offsets: &c.offsets,
@@ -160,6 +160,8 @@ proptest! {
                     full_kl: None,
                     factor: Some(&own(&factor)),
                     entropy_mask: None,
+                    behaviour_log_prob: None,
+                    entropy_bonus: None,
                 })
             };
             let whole = evaluate(0..batch.len());

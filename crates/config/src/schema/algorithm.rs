@@ -11,6 +11,7 @@ pub struct AlgorithmConfig {
     pub lam: f64,
     pub adv_estimator: String,
     pub custom_adv_estimator: CustomAdvEstimatorConfig,
+    pub rae_decay: f64,
     pub norm_adv_by_std_in_grpo: bool,
     pub use_kl_in_reward: bool,
     pub kl_penalty: String,
@@ -21,6 +22,7 @@ pub struct AlgorithmConfig {
     pub post_processing: PostProcessingConfig,
     pub missing_eos_penalty: Option<f64>,
     pub stop_properly_penalty_coef: Option<f64>,
+    pub length_penalty: LengthPenaltyConfig,
     pub mask_truncated_completions: bool,
     pub normalize_reward: bool,
     pub reward_clip_range: Option<[f64; 2]>,
@@ -86,7 +88,17 @@ pub struct FilterGroupsConfig {
     pub enable: bool,
     pub metric: Option<String>,
     pub max_num_gen_batches: i64,
+    pub tolerance: f64,
     pub mean_range: Option<[f64; 2]>,
+}
+
+/// Penalty for the length of responses.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LengthPenaltyConfig {
+    pub num_output_tokens_weight: Option<f64>,
+    pub num_input_tokens_weight: Option<f64>,
+    pub num_turns_weight: Option<f64>,
 }
 
 /// Resampling of a batch by score.

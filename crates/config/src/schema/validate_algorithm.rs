@@ -5,6 +5,7 @@ use super::reward::RewardManager;
 use crate::Report;
 use burnish_registry::Need;
 
+const BIAS_CORRECTION: &str = "actor_rollout_ref.actor.use_bias_correction_kl";
 const METRIC: &str = "algorithm.filter_groups.metric";
 
 pub(super) fn algorithm(config: &PpoConfig, report: &mut Report) {
@@ -104,8 +105,24 @@ fn rewards(config: &PpoConfig, report: &mut Report) {
     }
 }
 
-/// Checks that a loss that a switch selects is combined only with the default of `loss_mode`.
+/// Checks that a loss that a switch selects is combined only with the default of `loss_mode`, and checks the terms of the loss.
 fn losses(config: &PpoConfig, report: &mut Report) {
+    let actor = &config.actor_rollout_ref.actor;
+    if actor.use_kl_loss && actor.use_bias_correction_kl && actor.kl_loss_type.starts_with("full") {
+        let message = "`full` is the divergence over the vocabulary, which no sample of an earlier policy distorts";
+        report.wrong(BIAS_CORRECTION, message, format!("write {BIAS_CORRECTION}=false, or another kl_loss_type"));
+    }
+    if actor.use_adaptive_entropy {
+        let key = "actor_rollout_ref.actor.entropy_coef_min";
+        let (min, max) = (actor.entropy_coef_min, actor.entropy_coef_max);
+        if min > max {
+            report.wrong(key, format!("`{key}` is {min}, above entropy_coef_max ({max})"), "");
+        }
+        if !config.reads_advantages() {
+            let key = "actor_rollout_ref.actor.use_adaptive_entropy";
+            report.wrong(key, "the teacher's is the only loss, and has no entropy bonus", format!("write {key}=false"));
+        }
+    }
     let named = config.actor_rollout_ref.actor.policy_loss.loss_mode.as_str();
     let chosen = report.choices.for_key(LOSS_MODE).filter_map(|choice| Some((choice.name.clone(), choice.chosen_by?)));
     for (name, switch) in chosen.collect::<Vec<_>>() {

@@ -97,6 +97,9 @@ fn kl(draft: &mut Draft) {
         draft.set("@actor.use_kl_loss", Value::Bool(true), "algo.kl.use_loss use_kl_loss");
         draft.copy("@actor.kl_loss_coef", KL);
         let suffix = if draft.values.flag("algo.kl.unbiased_gradient") { "+" } else { "" };
+        if !suffix.is_empty() {
+            draft.set("@actor.use_bias_correction_kl", Value::Bool(true), "algo.kl.unbiased_gradient");
+        }
         draft.set("@actor.kl_loss_type", text(format!("{estimator}{suffix}")), &format!("{names} algo.kl.unbiased_gradient"));
     } else {
         draft.set("algorithm.use_kl_in_reward", Value::Bool(true), KL);

@@ -202,7 +202,9 @@ pub(super) const ROWS: &[TreatmentRow] = &[
     (
         "algo.kl.unbiased_gradient",
         "",
-        Read("`kl_loss_type` with `+`, such as `k3+`: the estimator's value, but the divergence's gradient (at ratio 1)"),
+        Read(
+            "`kl_loss_type` with `+`, such as `k3+`: the estimator's value, but the divergence's gradient; `use_bias_correction_kl=true`",
+        ),
     ),
     (
         "algo.advantage.is_correction_enable enable_vllm_is_correction",

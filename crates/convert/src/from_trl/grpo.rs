@@ -195,10 +195,11 @@ fn kl_loss(draft: &mut Draft, updates: f64) {
     draft.set("@actor.use_kl_loss", Value::Bool(true), "beta");
     draft.copy("@actor.kl_loss_coef", "beta");
     let corrected = draft.values.flag("use_bias_correction_kl");
-    draft.set("@actor.kl_loss_type", text(if corrected { "k3+" } else { "k3" }), "use_bias_correction_kl");
-    if corrected && updates > 1.0 {
-        draft
-            .note("TRL multiplies the KL term by the ratio: after the first update of a step, the results differ by this factor");
+    // With one update per step every ratio is 1, and the gradient of TRL's term is that of k3+.
+    let by_ratio = corrected && updates > 1.0;
+    draft.set("@actor.kl_loss_type", text(if corrected && !by_ratio { "k3+" } else { "k3" }), "use_bias_correction_kl");
+    if by_ratio {
+        draft.set("@actor.use_bias_correction_kl", Value::Bool(true), "use_bias_correction_kl");
     }
 }
 

@@ -21,6 +21,9 @@ pub(crate) fn of_algorithm(config: &PpoConfig) -> Vec<UnusedOption> {
     let unfiltered = unfiltered && rollout.top_p == 1.0 && rollout.min_p == 0.0 && rollout.min_tokens == 0 && !rules;
     let unfiltered = (unfiltered, "tokens are drawn from the unchanged probabilities of the model");
     let no_loss_kl = (!actor.use_kl_loss, "actor.use_kl_loss is false");
+    let constant_entropy = (!actor.use_adaptive_entropy, "actor.use_adaptive_entropy is false");
+    let by_range = algorithm.filter_groups.enable && algorithm.filter_groups.mean_range.is_some();
+    let by_range = (by_range, "algorithm.filter_groups.mean_range replaces it");
     let no_reward_kl = (!algorithm.use_kl_in_reward, "algorithm.use_kl_in_reward is false");
     let fixed = (algorithm.kl_ctrl.kind == KlControllerKind::Fixed, "algorithm.kl_ctrl.type is fixed");
     let no_reference =
@@ -70,7 +73,23 @@ pub(crate) fn of_algorithm(config: &PpoConfig) -> Vec<UnusedOption> {
         (greedy_validation, &["actor_rollout_ref.rollout.val_kwargs.top_k", "actor_rollout_ref.rollout.val_kwargs.top_p"]),
         (unfiltered, &["actor_rollout_ref.rollout.logprobs_mode"]),
         (never_stops, &["actor_rollout_ref.rollout.min_tokens"]),
-        (no_loss_kl, &["actor_rollout_ref.actor.kl_loss_coef", "actor_rollout_ref.actor.kl_loss_type"]),
+        (
+            no_loss_kl,
+            &[
+                "actor_rollout_ref.actor.kl_loss_coef",
+                "actor_rollout_ref.actor.kl_loss_type",
+                "actor_rollout_ref.actor.use_bias_correction_kl",
+            ],
+        ),
+        (
+            constant_entropy,
+            &[
+                "actor_rollout_ref.actor.entropy_target",
+                "actor_rollout_ref.actor.entropy_coef_delta",
+                "actor_rollout_ref.actor.entropy_coef_min",
+                "actor_rollout_ref.actor.entropy_coef_max",
+            ],
+        ),
         (no_reward_kl, &["algorithm.kl_penalty", "algorithm.kl_ctrl.type", "algorithm.kl_ctrl.kl_coef"]),
         (no_reference, &["actor_rollout_ref.ref.sync_ref_model", "actor_rollout_ref.ref.model.path"]),
         (no_sync, &["actor_rollout_ref.ref.ref_model_mixup_alpha", "actor_rollout_ref.ref.ref_model_sync_steps"]),
@@ -81,9 +100,11 @@ pub(crate) fn of_algorithm(config: &PpoConfig) -> Vec<UnusedOption> {
                 "algorithm.filter_groups.metric",
                 "algorithm.filter_groups.max_num_gen_batches",
                 "algorithm.filter_groups.mean_range",
+                "algorithm.filter_groups.tolerance",
                 "data.gen_batch_size",
             ],
         ),
+        (by_range, &["algorithm.filter_groups.tolerance"]),
         (no_pf_ppo, &["algorithm.pf_ppo.reweight_method", "algorithm.pf_ppo.weight_pow"]),
         (plain_dapo, &["reward_model.reward_manager"]),
         (

@@ -20,7 +20,14 @@ fn column(name: &str, scale: f64) -> Vec<f32> {
 }
 
 fn loss(policy_loss: &'static PolicyLoss, options: LossOptions) -> LossResult {
-    let objective = PolicyObjective { policy_loss, options, entropy_coeff: 0.0, kl_loss: None, top_entropy_quantile: 1.0 };
+    let objective = PolicyObjective {
+        policy_loss,
+        options,
+        entropy_coeff: 0.0,
+        kl_loss: None,
+        top_entropy_quantile: 1.0,
+        off_policy_mask: None,
+    };
     let (mask, old) = (vec![1.0; 120], column("old", 1.0).iter().map(|x| x - 2.0).collect::<Vec<f32>>());
     // Ratios on both sides of 1, of tokens and of whole sequences.
     let shift = |t: usize| [0.3, -0.3, 0.4, -0.4][OFFSETS.partition_point(|&start| start <= t) - 1];
@@ -55,6 +62,8 @@ fn loss(policy_loss: &'static PolicyLoss, options: LossOptions) -> LossResult {
         full_kl: None,
         factor: prepared.factor.as_deref(),
         entropy_mask: None,
+        behaviour_log_prob: None,
+        entropy_bonus: None,
     })
 }
 
@@ -109,6 +118,7 @@ fn estimators_read_the_settings_that_they_name() {
             group: &[0, 0, 1, 1],
             values: Some(&column),
             reward_baselines: Some(&column[..4]),
+            role_baselines: Some(&[0.0; 4]),
             old_log_prob: Some(&column),
             sum_pi_squared: Some(&column),
             rollout_is_weights: None,
