@@ -71,6 +71,8 @@ pub enum Need {
     Components,
     /// Log-probabilities of a reference: `ref`.
     Reference,
+    /// Log-probabilities of the policy that generated, in place of the old policy's.
+    Rollout,
 }
 
 impl Need {
@@ -84,6 +86,7 @@ impl Need {
             Self::SumPiSquared => "the sum of squared probabilities at each token, which the trainer computes",
             Self::Components => "several rewards, named by `algorithm.gdpo_reward_keys`",
             Self::Reference => "a reference",
+            Self::Rollout => "the log-probabilities of generation, in place of the old policy's",
         }
     }
 
@@ -91,7 +94,13 @@ impl Need {
     pub fn reads(self) -> &'static [&'static str] {
         match self {
             Self::Components => &["algorithm.gdpo_reward_keys", "algorithm.gdpo_reward_weights"],
-            Self::Group | Self::Critic | Self::GreedyBaseline | Self::RoleBaseline | Self::SumPiSquared | Self::Reference => &[],
+            Self::Group
+            | Self::Critic
+            | Self::GreedyBaseline
+            | Self::RoleBaseline
+            | Self::SumPiSquared
+            | Self::Reference
+            | Self::Rollout => &[],
         }
     }
 }

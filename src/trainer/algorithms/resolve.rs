@@ -10,11 +10,11 @@ use burnish_algorithm::kl::{self, KlRatio};
 use burnish_algorithm::loss::PolicyObjective;
 use burnish_algorithm::options::{OptionValue, Options};
 use burnish_algorithm::pf_ppo::{self, Reweighting};
-use burnish_algorithm::policy_loss::{self, LossOptions, PolicyLoss};
+use burnish_algorithm::policy_loss::{self, ANCHOR, LossOptions, PolicyLoss};
 use burnish_algorithm::reward_shaping::{LengthPenalty, NormalizeAdvantages, OverlongBuffer, RewardShaping};
 use burnish_algorithm::rollout_correction::{BypassLoss, CorrectionSettings, RolloutCorrection};
 use burnish_config::BatchPlan;
-use burnish_config::schema::{self, PpoConfig, RewardManager};
+use burnish_config::schema::{self, PpoConfig, RatioAnchor, RewardManager};
 use burnish_util::json_number;
 
 /// Correction of the difference between generation and training.
@@ -53,14 +53,22 @@ pub(crate) fn reads_sum_pi_squared(config: &PpoConfig) -> bool {
 /// Returns true if the old policy's log-probs need a separate pass. With a single update per step the old policy is the updated
 /// one: every ratio is exactly 1, and a KL term in the rewards can use the log-probs reported by generation. That requires equal
 /// temperatures (greedy responses are reported at 1; the user's loops may sample a turn at another) and float32 (in bfloat16 the
-/// two differ too much). In bypass mode the policy that generated counts as the old policy.
+/// two differ too much). In bypass mode, and in losses whose ratio is to the policy that generated, that policy replaces the old one.
 pub(crate) fn needs_old_log_probs(config: &PpoConfig, plan: &BatchPlan, corrections: &Correction) -> bool {
     let rollout = &config.actor_rollout_ref.rollout;
     let exact = !config.actor_rollout_ref.model.dtype.is_bfloat16(config.trainer.device);
     let one_temperature = rollout.agent.agent_loop_config_path.is_none();
     let reported = exact && one_temperature && (rollout.do_sample || rollout.temperature == 1.0);
-    let read = !plan.on_policy() || config.has_kl_in_reward() && !reported || corrections.correction.is_some();
+    let read =
+        !plan.on_policy() && !is_to_rollout(config) || config.has_kl_in_reward() && !reported || corrections.correction.is_some();
     read && !corrections.bypass || reads_sum_pi_squared(config) || rollout.calculate_log_probs
+}
+
+/// Returns true if the policy loss takes its ratio to the policy that generated, without bypass mode.
+pub(crate) fn is_to_rollout(config: &PpoConfig) -> bool {
+    let anchored = config.actor_rollout_ref.actor.policy_loss.anchor == RatioAnchor::Rollout;
+    let is_to_rollout = |loss: &PolicyLoss| loss.needs.contains(&Need::Rollout) || loss.reads.contains(&ANCHOR) && anchored;
+    policy_loss(config).is_ok_and(is_to_rollout)
 }
 
 /// Returns the objective that the actor minimises.

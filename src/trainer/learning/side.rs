@@ -41,8 +41,8 @@ pub struct LearningSide {
     pub(crate) critic_aggregation: &'static Aggregation,
     /// Temperature that divides the logits in every log-prob of training (`rollout.temperature`).
     pub temperature: f32,
-    /// True if the policy that generated counts as the old policy (`algorithm.rollout_correction.bypass_mode`).
-    pub bypass: bool,
+    /// True if ratios are to the policy that generated: in bypass mode, and in losses that are defined so.
+    pub is_to_rollout: bool,
     /// True if the old policy's log-probs need a separate pass.
     pub needs_old_log_probs: bool,
     /// True if that pass returns Σ π² of each token.

@@ -290,7 +290,7 @@ impl LearningSide {
 
     /// Returns `None` if a single update per step makes the old policy the current one, and every ratio exactly 1.
     fn old_log_prob<'a>(&self, columns: &'a BatchColumns) -> Option<&'a [f32]> {
-        match self.bypass {
+        match self.is_to_rollout {
             true => columns.get(Column::RolloutLogProb),
             false => columns.get(Column::OldLogProb).filter(|_| !self.plan.on_policy()),
         }

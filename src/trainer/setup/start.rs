@@ -198,7 +198,7 @@ fn learning_side(
         aggregation: aggregate::find(&actor.loss_agg_mode).context("unknown loss_agg_mode")?,
         critic_aggregation: aggregate::find(&config.critic.loss_agg_mode).context("unknown loss_agg_mode")?,
         temperature: config.actor_rollout_ref.rollout.temperature as f32,
-        bypass: advantages.bypass,
+        is_to_rollout: advantages.bypass || algorithms::is_to_rollout(config),
         needs_old_log_probs: algorithms::needs_old_log_probs(config, &inputs.plan, &corrections),
         reads_sum_pi_squared: algorithms::reads_sum_pi_squared(config),
         full_kl_in_reward: advantages.kl_in_reward.as_ref().is_some_and(|(penalty, _)| penalty.is_full()),

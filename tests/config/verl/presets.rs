@@ -60,8 +60,12 @@ const OWN: &[&str] = &[
     // The values of later editions; 0.4.1 makes no correction with these values.
     "actor_rollout_ref.rollout.logprobs_mode processed_logprobs",
     // Algorithm options that are off, or other names for verl's behaviour.
+    "actor_rollout_ref.actor.policy_loss.adv_tau 1.0",
+    "actor_rollout_ref.actor.policy_loss.anchor old",
     "actor_rollout_ref.actor.policy_loss.dpo_beta 0.1",
     "actor_rollout_ref.actor.policy_loss.dpo_loss_type sigmoid",
+    "actor_rollout_ref.actor.policy_loss.ipo_threshold 0.1",
+    "actor_rollout_ref.actor.policy_loss.kl_tau 0.001",
     "actor_rollout_ref.actor.policy_loss.top_entropy_quantile 1.0",
     "actor_rollout_ref.actor.policy_loss.vespo_k_neg 3.0",
     "actor_rollout_ref.actor.policy_loss.vespo_k_pos 2.0",

@@ -1,6 +1,6 @@
 //! CISPO: the policy gradient weighted by a clipped ratio, which drops no token.
 
-use super::{CLIP_RANGE, LossInput, PolicyLoss, PolicyLossOutput};
+use super::{ANCHOR, CLIP_RANGE, LossInput, PolicyLoss, PolicyLossOutput};
 
 pub(super) const LOSS: PolicyLoss = PolicyLoss {
     name: "cispo",
@@ -11,11 +11,12 @@ pub(super) const LOSS: PolicyLoss = PolicyLoss {
           verl: compute_policy_loss_cispo.\n\
           TRL: GRPOTrainer with loss_type cispo, which clips above only, at epsilon_high itself: clip_ratio_low=1 and \
           clip_ratio_high = epsilon_high − 1 are the same, as ρ is never below 0.\n\
+          SkyRL: cispo, whose cispo_anchor is policy_loss.anchor; its clip range is 1 and 4 by default.\n\
           When: rare tokens that turn an argument must keep their gradient; with clip_ratio_low of 1 or more, as in the paper.",
     aggregation: None,
     prepare: None,
     needs: &[],
-    reads: &CLIP_RANGE,
+    reads: &[CLIP_RANGE[0], CLIP_RANGE[1], CLIP_RANGE[2], ANCHOR],
     refuses: &[],
     chosen_by: None,
     run,

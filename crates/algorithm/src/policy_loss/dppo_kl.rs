@@ -15,6 +15,7 @@ pub(super) const LOSS: PolicyLoss = PolicyLoss {
           K ≤ high or p ≤ q where A > 0, K ≤ low or p ≥ q elsewhere; L = −A·sg(min(ρ, clip_ratio_c))·log π on those, else 0.\n\
           Paper: DPPO 2026, arXiv:2602.04879.\n\
           verl: compute_policy_loss_dppo_kl.\n\
+          SkyRL: dppo of type binary_kl, with the settings that dppo_tv names.\n\
           When: as dppo_tv, with a divergence that is strict near probabilities of 0 and 1; the clip range is one of \
           divergences.",
     aggregation: None,

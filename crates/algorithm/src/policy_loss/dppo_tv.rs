@@ -2,10 +2,11 @@
 
 use burn::tensor::{Bool, Tensor};
 
-use super::{CLIP_RANGE, LossInput, PolicyLoss, PolicyLossOutput};
+use super::{ANCHOR, CLIP_RANGE, LossInput, PolicyLoss, PolicyLossOutput};
 
-/// The clip range, and the bound of the ratio.
-pub(crate) const TRUNCATED: &[&str] = &[CLIP_RANGE[0], CLIP_RANGE[1], CLIP_RANGE[2], "actor_rollout_ref.actor.clip_ratio_c"];
+/// The clip range, the bound of the ratio, and the policy that the ratio compares with.
+pub(crate) const TRUNCATED: &[&str] =
+    &[CLIP_RANGE[0], CLIP_RANGE[1], CLIP_RANGE[2], "actor_rollout_ref.actor.clip_ratio_c", ANCHOR];
 
 pub(super) const LOSS: PolicyLoss = PolicyLoss {
     name: "dppo_tv",
@@ -15,6 +16,8 @@ pub(super) const LOSS: PolicyLoss = PolicyLoss {
           ≥ −low elsewhere; L = −A·sg(min(ρ, clip_ratio_c))·log π on those, else 0.\n\
           Paper: DPPO 2026, arXiv:2602.04879.\n\
           verl: compute_policy_loss_dppo_tv.\n\
+          SkyRL: dppo of type binary_tv, which compares with the policy that generated (policy_loss.anchor=rollout) and does not \
+          bound the ratio (clip_ratio_c out of reach); its gradient is the same, its value has ρ in place of sg(ρ)·log π.\n\
           When: ratios of rare tokens are large though their probability hardly moves; the clip range is one of \
           probabilities, and clip_ratio_c is better near 20 than at 3.",
     aggregation: None,

@@ -8,7 +8,7 @@ use super::super::aggregate::{self, Aggregation};
 use super::super::column::{Segments, masked_sum};
 use super::super::options::{OptionValue, Options};
 use super::super::rollout_correction::{BypassLoss, RolloutCorrection};
-use burnish_registry::{Need, Refusal};
+use burnish_registry::{Need, Refusal, When};
 
 /// The bound of log-ratios, so that e^Δ, and a gradient's square, stay finite. verl and OpenRLHF use the same.
 pub(super) const MAX_LOG_RATIO: f64 = 20.0;
@@ -17,7 +17,8 @@ pub(super) const MAX_LOG_RATIO: f64 = 20.0;
 pub struct LossInput<'a> {
     /// log π of the current policy, the only input with a gradient.
     pub log_prob: Tensor<1>,
-    /// log π of the policy that the advantages belong to; in bypass mode, log π of the rollout engine.
+    /// log π of the policy that the ratio compares with: the policy before the update, or the policy that generated (bypass mode,
+    /// [`Need::Rollout`] and [`ANCHOR`]).
     pub old_log_prob: Tensor<1>,
     pub advantages: Tensor<1>,
     pub mask: Tensor<1>,
@@ -76,6 +77,17 @@ impl LossInput<'_> {
 /// The keys of [`LossOptions::clip_range`].
 pub(super) const CLIP_RANGE: [&str; 3] =
     ["actor_rollout_ref.actor.clip_ratio", "actor_rollout_ref.actor.clip_ratio_low", "actor_rollout_ref.actor.clip_ratio_high"];
+
+/// The setting of losses that can take the ratio to the policy that generated instead of the policy before the update.
+pub const ANCHOR: &str = "actor_rollout_ref.actor.policy_loss.anchor";
+
+/// The refusal of losses whose ratio is already the ratio to the policy that generated.
+pub(super) const NO_TOKEN_WEIGHTS: &[Refusal] = &[Refusal {
+    key: "algorithm.rollout_correction.rollout_is",
+    when: When::On,
+    why: "`NAME` takes its ratio to the policy that generated, and importance weights would correct for the difference twice",
+    instead: "write KEY=null, or a loss_mode such as cispo",
+}];
 
 /// The settings of a loss.
 #[derive(Clone, Debug)]

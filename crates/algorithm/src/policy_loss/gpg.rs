@@ -9,6 +9,7 @@ pub(super) const LOSS: PolicyLoss = PolicyLoss {
           Formula: L = −A·log π.\n\
           Paper: Chu et al. 2025, GPG, arXiv:2504.02546.\n\
           verl: compute_policy_loss_gpg.\n\
+          SkyRL: cross_entropy is this loss with an advantage of 1 on every token; on given texts it is trainer sft.\n\
           When: one update per batch, so that the data are on-policy; with the estimator of the same name.",
     aggregation: None,
     prepare: None,

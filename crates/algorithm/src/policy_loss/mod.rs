@@ -11,6 +11,7 @@ mod covariance;
 mod custom;
 mod dpo;
 mod dppo_kl;
+mod dppo_rollout;
 mod dppo_tv;
 mod dro;
 mod entry;
@@ -19,19 +20,22 @@ mod example;
 mod geo_mean;
 mod gpg;
 mod gspo;
+mod ipo;
 mod kl_cov;
 #[cfg(test)]
 mod properties;
 mod rloo;
+mod rollout_is;
 mod sapo;
 mod vanilla;
 mod vespo;
 
 pub use custom::CUSTOM;
 pub use dpo::loss_types as dpo_loss_types;
+pub use entry::ANCHOR;
 pub use vanilla::{CLIPPING, DUAL_CLIP};
 
-use self::entry::{CLIP_RANGE, MAX_LOG_RATIO};
+use self::entry::{CLIP_RANGE, MAX_LOG_RATIO, NO_TOKEN_WEIGHTS};
 pub use self::entry::{LossInput, LossOptions, Metric, MiniBatch, PolicyLoss, PolicyLossOutput, Prepare, Prepared};
 use burnish_registry::Choice;
 
@@ -47,6 +51,9 @@ pub static POLICY_LOSSES: &[PolicyLoss] = &[
     cispo::LOSS,
     dppo_tv::LOSS,
     dppo_kl::LOSS,
+    dppo_rollout::LOSS,
+    ipo::LOSS,
+    rollout_is::LOSS,
     dro::LOSS,
     rloo::LOSS,
     vespo::LOSS,

@@ -21,6 +21,7 @@ pub(super) const LOSS: PolicyLoss = PolicyLoss {
           TRL: GRPOTrainer with loss_type grpo (seq-mean-token-mean), bnpo or dapo (token-mean), dr_grpo \
           (seq-mean-token-sum-norm); it has no dual clip, so give delta, or a clip_ratio_c out of reach.\n\
           OpenRLHF: PolicyLoss of type ppo, whose dual_clip is clip_ratio_c and is off by default.\n\
+          SkyRL: importance_sampling, which has no clip: give clip_ratio and clip_ratio_c out of reach, such as 1e9.\n\
           Deviation: TRL does not hold Δ within ±20; and delta replaces the dual clip, since where A < 0 it is a dual clip with \
           c = δ.\n\
           When: the default; every other loss is measured against it.",

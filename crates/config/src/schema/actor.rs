@@ -104,8 +104,20 @@ pub struct PolicyLossConfig {
     pub vespo_lambda_pos: f64,
     pub vespo_k_neg: f64,
     pub vespo_lambda_neg: f64,
+    pub anchor: RatioAnchor,
+    pub adv_tau: f64,
+    pub kl_tau: f64,
+    pub ipo_threshold: f64,
     pub dpo_loss_type: String,
     pub dpo_beta: f64,
+}
+
+choices! {
+    /// The policy that the ratio of a policy loss compares with.
+    pub enum RatioAnchor {
+        Old = "old",
+        Rollout = "rollout",
+    }
 }
 
 /// The contents of a checkpoint.

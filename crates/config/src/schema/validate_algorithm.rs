@@ -1,5 +1,7 @@
 //! Checks of rewards, advantages and losses that the types of [`PpoConfig`] cannot express.
 
+use super::actor::RatioAnchor;
+use super::algorithm::RolloutCorrectionConfig;
 use super::ppo::{ADV_ESTIMATOR, LOSS_FILE, LOSS_MODE, PpoConfig};
 use super::reward::RewardManager;
 use crate::Report;
@@ -24,6 +26,14 @@ fn combinations(config: &PpoConfig, report: &mut Report) {
     if algorithm.custom_adv_estimator.path.is_some() && report.choices.find(ADV_ESTIMATOR, estimator).is_some() {
         let message = format!("`{file}` is set but not used, because `{ADV_ESTIMATOR}` is the built-in `{estimator}`");
         report.wrong(file, message, format!("write {ADV_ESTIMATOR}=NAME with a name in the file, or {file}=null"));
+    }
+    let (anchor, loss) = ("actor_rollout_ref.actor.policy_loss.anchor", &config.actor_rollout_ref.actor.policy_loss);
+    let reads_anchor = report.choices.find(LOSS_MODE, &loss.loss_mode).is_some_and(|choice| choice.reads.contains(&anchor));
+    let weighs = |c: &RolloutCorrectionConfig| c.rollout_is.is_some() && !c.bypass_mode;
+    if loss.anchor == RatioAnchor::Rollout && reads_anchor && algorithm.rollout_correction.as_ref().is_some_and(weighs) {
+        let weights = "algorithm.rollout_correction.rollout_is";
+        let message = format!("with `{anchor}=rollout` the ratio corrects for generation, and `{weights}` would do it twice");
+        report.wrong(anchor, message, format!("write {weights}=null, or {anchor}=old"));
     }
     if algorithm.whiten_rewards && algorithm.mask_truncated_completions {
         let whitened = "algorithm.whiten_rewards";

@@ -36,7 +36,7 @@ pub(crate) fn of_run(config: &PpoConfig, inputs: &TrainerInputs, sharding: &Shar
     let never_synced = (rarely, "the run has fewer steps than ref_model_sync_steps");
 
     let corrections = algorithms::corrections(config)?;
-    let once = inputs.plan.on_policy() && !corrections.bypass;
+    let once = inputs.plan.on_policy() && !corrections.bypass && !algorithms::is_to_rollout(config);
     let once = (once, "with one update per step the policy is the policy that generated, and every ratio is 1");
     let both = actor.clip_ratio_low.is_some() && actor.clip_ratio_high.is_some();
     let both = (both, "clip_ratio_low and clip_ratio_high replace it");
