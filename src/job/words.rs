@@ -3,7 +3,7 @@
 use burnish_algorithm::rollout_correction::BypassLoss;
 use burnish_config::schema;
 use burnish_data::examples::{AssistantMask, Overlong, Packing};
-use burnish_data::{OnMalformed, Truncation};
+use burnish_data::{ContextPlace, OnMalformed, Truncation};
 use burnish_rollout::Logprobs;
 
 /// A setting with a few allowed words, convertible to the enum `L` of a layer.
@@ -32,5 +32,6 @@ words! {
     schema::OnMalformedRow => OnMalformed { Error, Skip }
     schema::DataTruncation => Truncation { Error, Left, Right, Middle }
     schema::LogprobsMode => Logprobs { Processed, Raw }
+    schema::TeacherContext => ContextPlace { User, System }
     schema::BypassLossType => BypassLoss { PpoClip, Reinforce }
 }

@@ -84,6 +84,9 @@ impl Pipeline for Trainer {
         if learning.has_reference() {
             clock.time("ref", || learning.reference_log_probs(&mut batch));
         }
+        if learning.reprompts() {
+            learning.reprompt(&mut batch, &sampling.tokenizer, &mut metrics)?;
+        }
         if learning.has_teacher_pass() {
             clock.time("teacher", || learning.teacher_log_probs(&mut batch));
         }
@@ -91,6 +94,9 @@ impl Pipeline for Trainer {
             clock.time("values", || learning.values(&mut batch));
         }
         nonfinite::check_columns(&mut batch, at, &mut metrics)?;
+        if config.algorithm.echo.enable {
+            batch.weigh_echo(&config.algorithm.echo);
+        }
         let computed = clock.time("adv", || advantages.compute(&mut batch, reported, at.step, &mut metrics));
         computed.map_err(|error| nothing_updated(error, at.step))?;
         let checked = nonfinite::check_columns(&mut batch, at, &mut metrics);
@@ -104,6 +110,7 @@ impl Pipeline for Trainer {
         if trains_actor {
             clock.time("update_actor", || learning.update_actor(&batch, at, &mut metrics))?;
             learning.sync_reference(at.step);
+            learning.sync_teacher(at.step);
         }
         let used =
             UsedSamples { batch: &batch, updates: learning.numbers_of_updates(&batch, at.step), discarded: &sampling.discarded };

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use burnish::algorithm::{
     advantage, aggregate, filter_groups, kl, pf_ppo, policy_loss, preference, ranking, reward_shaping, rollout_correction,
+    teacher_loss,
 };
 use burnish::config::compat::page::item;
 use burnish::convert::from_openrlhf::OPENRLHF;
@@ -39,7 +40,8 @@ fn with_names(text: &str) -> String {
         Regex::new(r"(?:seq-mean-)?token-(?:mean|sum)(?:-norm)?|\b([A-Za-z][\w./]*\w)(=[\w.|+-]*\w)?(?:\([^)]*\))?").unwrap();
     let is_name = |word: &str| {
         let capitals = word.chars().filter(char::is_ascii_uppercase).count();
-        let is_class = capitals > 1 && word.chars().any(|c| c.is_ascii_lowercase()) && !["OpenRLHF", "NaN"].contains(&word);
+        let is_class =
+            capitals > 1 && word.chars().any(|c| c.is_ascii_lowercase()) && !["OpenRLHF", "SkyRL", "NaN"].contains(&word);
         is_class || word.contains(['_', '.', '/'])
     };
     let quoted = |part: &str| {
@@ -115,7 +117,10 @@ impl Page {
 fn loss_needs(loss: &policy_loss::PolicyLoss) -> Vec<String> {
     let aggregation = loss.aggregation.map(|mode| format!("is always aggregated by `{mode}`"));
     let prepared = loss.prepare.map(|_| "looks at the whole mini-batch first".to_owned());
-    aggregation.into_iter().chain(prepared).collect()
+    let to_rollout = loss.needs.contains(&advantage::Need::Rollout);
+    let to_rollout =
+        to_rollout.then(|| "takes its ratio to the policy that generated, and needs no old log-probabilities".to_owned());
+    aggregation.into_iter().chain(prepared).chain(to_rollout).collect()
 }
 
 fn algorithms() -> String {
@@ -143,7 +148,8 @@ fn algorithms() -> String {
     page.part_with_table("Policy losses", by, &rows, losses);
     let preference_needs = |l: &preference::PreferenceLoss| -> Vec<String> {
         let matched = matches!(l.form, preference::Form::Matched(..)).then(|| "the whole mini-batch first".to_owned());
-        l.needs().iter().map(|need| need.describe().to_owned()).chain(matched).collect()
+        let gold = l.gold.is_some().then(|| "a gold answer in each row".to_owned());
+        l.needs().iter().map(|need| need.describe().to_owned()).chain(matched).chain(gold).collect()
     };
     let rows: Vec<Row> = preference::PREFERENCE_LOSSES.iter().map(|l| (l.name, l.doc, preference_needs(l))).collect();
     let losses = preference::PREFERENCE_LOSSES.iter().map(|l| {
@@ -154,6 +160,10 @@ fn algorithms() -> String {
               answer, Δ is their difference, and LS is log σ; with `algorithm.f_divergence_type`, δ is the difference of f′(Δ⁺) = s⁺ and \
               f′(Δ⁻) = s⁻";
     page.part_with_table("Preference losses", by, &rows, losses);
+    let losses = teacher_loss::TEACHER_LOSSES.iter().map(|l| entry(l.name, &[], l.doc, &[]));
+    let by = "`distillation.distillation_loss.loss_mode`, next to the distances of [distillation.md](distillation.md#on-policy): losses of the \
+              sampled token with a policy gradient of their own; T is the teacher";
+    page.part("Losses under a teacher", by, losses);
     let losses = ranking::RANKING_LOSSES.iter().map(|l| entry(l.name, &[], l.doc, &[]));
     let by = "`algorithm.loss_type` of `trainer rm`: r⁺ is the score of the chosen answer, r⁻ that of the rejected one";
     page.part("Losses of reward models", by, losses);

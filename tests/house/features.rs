@@ -1,7 +1,7 @@
 //! The end of docs/features.md, rendered from the commands and the registries, and the counts that the README gives.
 
 use burnish::algorithm::{
-    advantage, aggregate, kl, pf_ppo, policy_loss, preference, ranking, reward_shaping, rollout_correction,
+    advantage, aggregate, kl, pf_ppo, policy_loss, preference, ranking, reward_shaping, rollout_correction, teacher_loss,
 };
 use burnish::cli::Cli;
 use burnish::config::compat::page::item;
@@ -22,6 +22,7 @@ fn kinds() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
         ("advantage estimators", "Advantage estimators", advantage::ESTIMATORS.iter().map(|e| e.name).collect()),
         ("policy losses", "Policy losses", policy_loss::POLICY_LOSSES.iter().map(|l| l.name).collect()),
         ("preference losses", "Preference losses", preference::PREFERENCE_LOSSES.iter().map(|l| l.name).collect()),
+        ("losses under a teacher", "Losses under a teacher", teacher_loss::TEACHER_LOSSES.iter().map(|l| l.name).collect()),
         ("losses of reward models", "Losses of reward models", ranking::RANKING_LOSSES.iter().map(|l| l.name).collect()),
         ("loss aggregations", "Loss aggregation", aggregate::AGGREGATIONS.iter().map(|a| a.name).collect()),
         ("KL estimators", "KL estimators", kl::KL_ESTIMATORS.iter().map(|k| k.name).collect()),

@@ -237,7 +237,7 @@ fn both_bodies_agree_with_plain_autodiff() {
                 let policy = Head { hidden: &hid, w: &wt, softcap: None };
                 let compared = match divergence {
                     Some(kind) => Compared::Head(Head { hidden: &hid_teacher, w: &wt_teacher, softcap: None }, kind),
-                    None => Compared::TopK { teacher: &teacher, min: None },
+                    None => Compared::TopK { teacher: &teacher, measure: SparseMeasure::Sum { min: None } },
                 };
                 let stats = head_stats(policy, &vec![0; n], Some(compared));
                 let mut dw = Tensor::<2>::zeros([v, h], &plain).cast(dtype);

@@ -15,17 +15,21 @@
 //! 8. [`policy_loss`]: the loss of one token ([`policy_loss::POLICY_LOSSES`]);
 //! 9. [`off_policy_mask`]: responses that are left out of it;
 //! 10. [`entropy_bonus`]: the weight of the entropy, if it follows the entropy;
-//! 11. [`loss`]: policy loss, entropy bonus and KL loss of one micro-batch, with their gradient by token statistic.
+//! 11. [`echo`]: the likelihood of what the environment wrote;
+//! 12. [`loss`]: policy loss, entropy bonus and KL loss of one micro-batch, with their gradient by token statistic.
 //!
 //! The stages without rewards have their own tables: [`token_loss`] (supervised fine-tuning, [`token_loss::TOKEN_LOSSES`]),
 //! [`preference`] (pairs and labelled responses, [`preference::PREFERENCE_LOSSES`]) and [`ranking`] (reward models). Distillation on
-//! given texts and on the policy's own samples share [`top_k_divergence`].
+//! given texts and on the policy's own samples share [`top_k_divergence`]; [`teacher_loss`] has losses of the policy's own samples
+//! that read the teacher's probability of the sampled token ([`teacher_loss::TEACHER_LOSSES`]), and
+//! [`reprompt`] chooses what a teacher is shown.
 //!
 //! Each table is explicit: a new algorithm is one file and one line. The `doc` of an entry starts with a one-line summary, then
 //! gives the formula, the paper and the functions of verl, TRL or OpenRLHF that it agrees with.
 
 pub mod advantage;
 pub mod aggregate;
+pub mod echo;
 pub mod entropy_bonus;
 pub mod filter_groups;
 pub mod kl;
@@ -36,9 +40,11 @@ pub mod pf_ppo;
 pub mod policy_loss;
 pub mod preference;
 pub mod ranking;
+pub mod reprompt;
 pub mod reward_shaping;
 pub mod rollout_correction;
 pub mod rounding;
+pub mod teacher_loss;
 pub mod token_loss;
 pub mod top_k_divergence;
 pub mod value_loss;

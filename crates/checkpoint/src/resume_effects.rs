@@ -78,7 +78,17 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     (Effect, &["data.chat_template_date"]),
     (Effect, &["data.messages_key", "data.tools_key", "data.enable_thinking_key", "data.response_key"]),
     (Effect, &["data.prompt_dict_keys", "data.response_dict_keys", "data.max_length"]),
-    (Effect, &["data.chosen_key", "data.rejected_key", "data.chat_template_kwargs_key", "data.completion_key", "data.label_key"]),
+    (
+        Effect,
+        &[
+            "data.chosen_key",
+            "data.rejected_key",
+            "data.reference_key",
+            "data.chat_template_kwargs_key",
+            "data.completion_key",
+            "data.label_key",
+        ],
+    ),
     // The loss of a stage is also measured by its validation.
     (
         Validation,
@@ -90,7 +100,15 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     ),
     (
         Validation,
-        &["algorithm.nll_loss_coef", "algorithm.discopop_tau", "algorithm.simpo_gamma", "algorithm.cpo_alpha", "algorithm.alpha"],
+        &[
+            "algorithm.nll_loss_coef",
+            "algorithm.discopop_tau",
+            "algorithm.simpo_gamma",
+            "algorithm.cpo_alpha",
+            "algorithm.alpha",
+            "algorithm.tpo_alpha",
+            "algorithm.tpo_l_gamma",
+        ],
     ),
     (Validation, &["algorithm.desirable_weight", "algorithm.undesirable_weight"]),
     (Free("the same numbers, kept or computed again"), &["ref.precompute_log_prob", "ref.log_prob_path"]),
@@ -214,6 +232,7 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
             "algorithm.filter_groups.tolerance",
             "algorithm.use_pf_ppo",
             "algorithm.pf_ppo.*",
+            "algorithm.echo.*",
         ],
     ),
     (Effect, &["algorithm.rollout_correction.rollout_*", "algorithm.rollout_correction.bypass_mode"]),

@@ -15,6 +15,7 @@ mod prompt_text;
 pub mod prompts;
 pub mod sampler;
 pub mod select;
+mod teacher_prompt;
 mod template;
 mod tokens;
 
@@ -32,6 +33,7 @@ pub use files::{media, rows, table};
 pub use prompt_text::{PromptForm, PromptText};
 pub use prompts::{Prompt, PromptOptions, RowNeeds, Truncation, data_source, load_prompts, named_source};
 pub use sampler::{Sampler, SamplerState, Share};
+pub use teacher_prompt::{ContextPlace, RepromptForm, TeacherPromptForm, with_context};
 pub use template::chat;
 pub use template::date::TemplateDate;
 pub use template::variables::TemplateVariables;

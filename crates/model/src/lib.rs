@@ -70,4 +70,4 @@ pub use noise::EmbeddingNoise;
 pub use ops::{TopK, cpu_kernels};
 pub use readout::Readout;
 pub use sequence::Sequence;
-pub use token_stats::{ComparisonTarget, Divergence, MarkedSequence, TokenStats};
+pub use token_stats::{ComparisonTarget, Divergence, MarkedSequence, SparseMeasure, TokenStats};

@@ -23,15 +23,15 @@ use super::decoder::Pass;
 use super::gradients::Gradients;
 use super::noise::NoisyRows;
 use super::ops::{
-    Compared, Head, Packed, Softcap, TopK, add_rows, attention, cast, head_backward, head_fused_backward, head_stats, head_top_k,
-    index,
+    Compared, Head, Packed, Softcap, TopK, add_rows, attention, cast, head_backward, head_fused_backward, head_log_probs,
+    head_stats, head_top_k, index,
 };
 use super::residual_stream::ResidualStream;
 use super::sampled::Sampled;
 use super::sequence::Sequence;
 
-pub use super::ops::Divergence;
 pub use super::ops::head::{TokenGrads, TokenStats};
+pub use super::ops::{Divergence, SparseMeasure};
 
 /// The target of a comparison with a policy's distributions, token by token.
 #[derive(Clone, Copy)]
@@ -39,9 +39,8 @@ pub enum ComparisonTarget<'a> {
     /// Another model on the same device. If one of the two has more rows of the vocabulary (padding), both ignore the additional
     /// rows.
     Model(&'a CausalLm, Divergence),
-    /// The top-k tokens of a teacher for every sampled token, in the order of the sequences. Log-probabilities below `min` are
-    /// raised to `min`.
-    TopK { teacher: &'a TopK, min: Option<f32> },
+    /// Some tokens of a teacher for every sampled token, in the order of the sequences.
+    TopK { teacher: &'a TopK, measure: SparseMeasure },
     /// The uniform distribution u over the vocabulary, by the cross-entropy −Σ u·log π.
     Uniform,
 }
@@ -211,6 +210,18 @@ impl CausalLm {
             return TopK { k, ..TopK::default() };
         }
         head_top_k(self.predicting(&layout, temperature).within(vocabulary).view(), k)
+    }
+
+    /// Returns these entries, of every sampled token, with this model's log-probabilities among the first `vocabulary` tokens.
+    ///
+    /// # Panics
+    /// If the entries belong to other tokens.
+    pub fn log_probs_of(&self, entries: &TopK, sequences: &[Sequence], temperature: f32, vocabulary: usize) -> TopK {
+        let layout = Layout::for_sampled(sequences);
+        if layout.targets.is_empty() {
+            return entries.clone();
+        }
+        head_log_probs(self.predicting(&layout, temperature).within(vocabulary).view(), entries)
     }
 
     /// Makes one forward and backward pass of a [`trainable`](CausalLm::trainable) model. `loss` maps the statistics to their
@@ -429,7 +440,7 @@ impl HeadInput {
 /// The comparison of a micro-batch, ready for the head.
 struct PreparedComparison<'a> {
     head: Option<(HeadInput, Divergence)>,
-    top_k: Option<(&'a TopK, Option<f32>)>,
+    top_k: Option<(&'a TopK, SparseMeasure)>,
     uniform: bool,
     /// The number of tokens of the policy's vocabulary that take part.
     vocabulary: usize,
@@ -441,7 +452,7 @@ impl<'a> PreparedComparison<'a> {
         match comparison {
             None => nothing,
             Some(ComparisonTarget::Uniform) => Self { uniform: true, ..nothing },
-            Some(ComparisonTarget::TopK { teacher, min }) => Self { top_k: Some((teacher, min)), ..nothing },
+            Some(ComparisonTarget::TopK { teacher, measure }) => Self { top_k: Some((teacher, measure)), ..nothing },
             Some(ComparisonTarget::Model(model, divergence)) => {
                 let vocabulary = vocabulary.min(model.vocabulary());
                 let head = model.predicting(layout, temperature).within(vocabulary);
@@ -452,7 +463,7 @@ impl<'a> PreparedComparison<'a> {
 
     fn compared(&self) -> Option<Compared<'_>> {
         let head = self.head.as_ref().map(|(head, divergence)| Compared::Head(head.view(), *divergence));
-        let top_k = self.top_k.map(|(teacher, min)| Compared::TopK { teacher, min });
+        let top_k = self.top_k.map(|(teacher, measure)| Compared::TopK { teacher, measure });
         head.or(top_k).or(self.uniform.then_some(Compared::Uniform))
     }
 }

@@ -9,7 +9,7 @@ use burnish_algorithm::top_k_divergence;
 use burnish_config::schema::{DistillAlgorithmConfig, DistillDivergence};
 use burnish_data::SftExample;
 use burnish_model::token_stats::TokenGrads;
-use burnish_model::{CausalLm, ComparisonTarget, Divergence, Gradients, TokenStats};
+use burnish_model::{CausalLm, ComparisonTarget, Divergence, Gradients, SparseMeasure, TokenStats};
 use burnish_tracking::Metrics;
 
 /// The two parts of the loss.
@@ -19,6 +19,8 @@ pub(super) struct KdLoss {
     pub temperature: f32,
     kd_coef: f64,
     pub min: Option<f32>,
+    /// The divergence on the most probable tokens (`loss_top_k`); `None` for the whole vocabulary or the teacher's stored tokens.
+    sparse: Option<SparseMeasure>,
 }
 
 impl KdLoss {
@@ -30,14 +32,16 @@ impl KdLoss {
             DistillDivergence::Jsd => Divergence::jsd(algorithm.beta),
         };
         let min = algorithm.log_prob_min_clamp.map(|min| min as f32);
-        Self { divergence, temperature: algorithm.temperature as f32, kd_coef: algorithm.kd_coef, min }
+        let add_tail = algorithm.loss_add_tail;
+        let sparse = algorithm.support().map(|(beta, _)| SparseMeasure::Divergence { beta, add_tail });
+        Self { divergence, temperature: algorithm.temperature as f32, kd_coef: algorithm.kd_coef, min, sparse }
     }
 
     /// Returns the passes over a micro-batch: one for both parts, or one for each if the divergence has a temperature other than
     /// the likelihood's.
     fn parts(self) -> Vec<Part> {
         let (nll, kd) = (1.0 - self.kd_coef, self.kd_coef);
-        let part = |temperature, nll, kd| Part { temperature, nll, kd };
+        let part = |temperature, nll, kd| Part { temperature, nll, kd, bounded: self.sparse.is_none() };
         match (nll > 0.0, kd > 0.0) {
             (true, true) if self.temperature != 1.0 => vec![part(1.0, Some(nll), None), part(self.temperature, None, Some(kd))],
             (_, true) if self.temperature == 1.0 => vec![part(1.0, Some(nll), Some(kd))],
@@ -53,12 +57,14 @@ struct Part {
     temperature: f32,
     nll: Option<f64>,
     kd: Option<f64>,
+    /// True if a divergence over some tokens may be negative, and counts as 0 then.
+    bounded: bool,
 }
 
 impl Part {
     /// Returns the gradient of every token. `k`: the top-k of a teacher whose other tokens are unknown.
     fn token_grads(self, weights: &[f64], stats: &TokenStats, k: Option<usize>) -> TokenGrads {
-        let (_, slopes) = divergences(stats, k);
+        let (_, slopes) = divergences(stats, k.filter(|_| self.bounded));
         let of_likelihood = |share: f64| weights.iter().map(|weight| (-share * weight) as f32).collect();
         let of_divergence = |share: f64| {
             let each = weights.iter().zip(&slopes).map(|(weight, &slope)| (share * weight * f64::from(slope)) as f32);
@@ -118,7 +124,9 @@ pub(super) fn pass(
                 .and_then(|teacher| teacher.tokens(&of_micro, &places, model, part.temperature));
             let comparison = match (&tokens, teacher) {
                 _ if part.kd.is_none() => None,
-                (Some(teacher), _) => Some(ComparisonTarget::TopK { teacher, min: loss.min }),
+                (Some(teacher), _) => {
+                    Some(ComparisonTarget::TopK { teacher, measure: loss.sparse.unwrap_or(SparseMeasure::Sum { min: loss.min }) })
+                }
                 (None, teacher) => teacher.and_then(Teacher::model).map(|model| ComparisonTarget::Model(model, loss.divergence)),
             };
             let k = tokens.as_ref().map(|top| top.k);
@@ -146,7 +154,7 @@ impl DistillSums {
             *self.nll.get_or_insert(0.0) += nll;
         }
         if let Some(share) = part.kd {
-            let divergence = sum(&divergences(stats, k).0);
+            let divergence = sum(&divergences(stats, k.filter(|_| part.bounded)).0);
             self.loss += share * divergence;
             *self.divergence.get_or_insert(0.0) += divergence;
         }
@@ -227,7 +235,7 @@ mod tests {
     #[test]
     fn only_sums_over_some_tokens_are_bounded_by_zero() {
         let stats = TokenStats { full_kl: vec![-0.5, 0.25, f32::NAN], ..TokenStats::default() };
-        let part = Part { temperature: 1.0, nll: None, kd: Some(0.5) };
+        let part = Part { temperature: 1.0, nll: None, kd: Some(0.5), bounded: true };
         let weights = [0.5, 0.25, 0.0];
         let loss = |weights: &[f64], k| {
             let mut sums = DistillSums::default();

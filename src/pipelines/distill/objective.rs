@@ -47,6 +47,8 @@ impl Objective for Distill {
             (off, "teacher.logits_dtype", WITHOUT),
             (off, "algorithm.loss_type", WITHOUT),
             (off, "algorithm.beta", WITHOUT),
+            (off, "algorithm.loss_top_k", WITHOUT),
+            (off || algorithm.loss_top_k == 0, "algorithm.loss_add_tail", "it needs algorithm.loss_top_k above 0"),
             (off, "algorithm.temperature", WITHOUT),
             (off, "algorithm.log_prob_min_clamp", WITHOUT),
             (algorithm.loss_type != DistillDivergence::Jsd, "algorithm.beta", "it needs algorithm.loss_type=jsd"),

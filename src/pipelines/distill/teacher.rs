@@ -9,7 +9,7 @@ use crate::job::second_model::SecondModel;
 use crate::job::teacher::check_tokens;
 use crate::pipelines::stage::{StageExample, StageInputs, decoder};
 use burnish_config::DistillConfig;
-use burnish_config::schema::StageConfig;
+use burnish_config::schema::{LossSupport, StageConfig};
 use burnish_data::SftExample;
 use burnish_distributed::Ranks;
 use burnish_model::hf_config::HfConfig;
@@ -29,6 +29,8 @@ enum Source {
     Model {
         model: Box<CausalLm>,
         top_k: Option<usize>,
+        /// Number of the most probable tokens that a divergence compares, and whose.
+        support: Option<(usize, LossSupport)>,
     },
     Stored(StoredTopK),
 }
@@ -62,7 +64,10 @@ impl Teacher {
                 };
                 Source::Stored(ranks.agree(read())?)
             }
-            None => Source::Model { model: Box::new(ranks.agree(load(config, student))?), top_k: own.top_k },
+            None => {
+                let support = config.algorithm.support().map(|(_, of)| (config.algorithm.loss_top_k, of));
+                Source::Model { model: Box::new(ranks.agree(load(config, student))?), top_k: own.top_k, support }
+            }
         };
         Ok(Self { source, training_examples: inputs.train.len() })
     }
@@ -74,7 +79,7 @@ impl Teacher {
     /// Returns the model if the whole distribution counts.
     pub(super) fn model(&self) -> Option<&CausalLm> {
         match &self.source {
-            Source::Model { model, top_k: None } => Some(model),
+            Source::Model { model, top_k: None, support: None } => Some(model),
             _ => None,
         }
     }
@@ -84,9 +89,17 @@ impl Teacher {
     pub(super) fn tokens(&self, sequences: &[Sequence], places: &[usize], student: &CausalLm, temperature: f32) -> Option<TopK> {
         match &self.source {
             Source::Stored(stored) => Some(stored.examples(places)),
-            Source::Model { model, top_k } => {
+            Source::Model { model, top_k, support } => {
                 let vocabulary = student.config.vocab_size.min(model.config.vocab_size);
-                top_k.map(|k| model.top_k(sequences, temperature, k, vocabulary))
+                let of_teacher = |k: usize| model.top_k(sequences, temperature, k, vocabulary);
+                let of_student = |k: usize| student.inference().top_k(sequences, temperature, k, vocabulary);
+                let entries = match *support {
+                    None => return top_k.map(of_teacher),
+                    Some((k, LossSupport::Teacher)) => return Some(of_teacher(k)),
+                    Some((k, LossSupport::Student)) => of_student(k),
+                    Some((k, LossSupport::Both | LossSupport::Auto)) => of_teacher(k).union(&of_student(k)),
+                };
+                Some(model.log_probs_of(&entries, sequences, temperature, vocabulary))
             }
         }
     }
@@ -149,6 +162,8 @@ fn check(config: &DistillConfig, inputs: &StageInputs<SftExample>) -> Result<Opt
     let teacher = SecondModel { key: KEY, folder: path.as_path(), role: "teacher", first: "student" };
     check_tokens(teacher, &inputs.tokenizer, (theirs.vocab_size, own.vocab_size))?;
     let common = own.vocab_size.min(theirs.vocab_size);
+    let compared = config.algorithm.loss_top_k;
+    ensure!(compared <= common, "algorithm.loss_top_k={compared} is more than the {common} tokens of the vocabulary");
     if let Some(k) = config.teacher.top_k {
         ensure!(k <= common, "teacher.top_k={k} is more than the {common} tokens of the vocabulary");
     }
@@ -162,7 +177,7 @@ pub(super) fn memory(config: &DistillConfig, memory: &mut MemoryEstimate) -> Res
     let decoder = HfConfig::read(path.as_path()).and_then(|hf| hf.decoder()).context(KEY)?;
     match own.logits_file {
         Some(_) => memory.teacher_before(&decoder),
-        None => memory.teacher(decoder, own.top_k.is_none()),
+        None => memory.teacher(decoder, own.top_k.is_none() && config.algorithm.loss_top_k == 0),
     }
     Ok(())
 }

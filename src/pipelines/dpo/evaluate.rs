@@ -36,7 +36,12 @@ impl Loss {
         match self {
             Self::Pairs(objective) => {
                 let all = objective.evaluate(&pairs(answers), counts);
-                Evaluated { loss: all.loss, grads: all.grads.into_iter().map(Vec::from).collect() }
+                let (of_golds, of_gold) = objective.evaluate_gold(&golds(answers), counts);
+                let mut of_gold = of_gold.into_iter();
+                let with_gold = |(sides, answers): ([AnswerGrads; 2], &Vec<Answer>)| {
+                    sides.into_iter().chain(of_gold.by_ref().take(answers.len() - 2)).collect()
+                };
+                Evaluated { loss: all.loss + of_golds, grads: all.grads.into_iter().zip(answers).map(with_gold).collect() }
             }
             Self::Rows(objective) => {
                 let all = objective.evaluate(&labelled(rows, answers), z, counts.pairs);
@@ -52,6 +57,10 @@ impl Loss {
             Self::Pairs(objective) => {
                 let mut metrics = objective.metrics(&pairs(answers));
                 metrics.retain(|(name, _)| objective.compares() || !name.starts_with("rewards/"));
+                let golds = golds(answers);
+                let tokens: usize = golds.iter().map(|gold| gold.tokens).sum();
+                let nll = -golds.iter().map(|gold| gold.plain).sum::<f64>() / tokens.max(1) as f64;
+                metrics.extend((tokens > 0).then_some(("nll_loss", nll)));
                 metrics
             }
             Self::Rows(objective) => objective.metrics(&labelled(rows, answers), z),
@@ -65,11 +74,17 @@ pub(super) fn counts(rows: &[&PreferenceExample]) -> PairCounts {
         pairs: rows.len(),
         chosen_tokens: rows.iter().map(|row| row.answers()[0].response.len()).sum(),
         prompt_tokens: rows.iter().map(|row| row.prompt_tokens()).sum(),
+        gold_tokens: rows.iter().filter_map(|row| Some(row.answers().get(2)?.response.len())).sum(),
     }
 }
 
 fn pairs(answers: &[Vec<Answer>]) -> Vec<AnsweredPair> {
     answers.iter().map(|sides| [sides[0], sides[1]]).collect()
+}
+
+/// Returns the gold answers of the rows that have one.
+fn golds(answers: &[Vec<Answer>]) -> Vec<Answer> {
+    answers.iter().filter_map(|sides| sides.get(2).copied()).collect()
 }
 
 fn labelled(rows: &[&PreferenceExample], answers: &[Vec<Answer>]) -> Vec<LabelledAnswer> {

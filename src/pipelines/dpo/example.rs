@@ -18,7 +18,7 @@ pub enum PreferenceExample {
 }
 
 impl StageExample for PreferenceExample {
-    /// The chosen and the rejected response, or the only one.
+    /// The chosen and the rejected response and a gold answer, or the only response.
     fn sequences(&self) -> Vec<Sequence<'_>> {
         let mut sequences = self.answers();
         if let Self::Pair { whole: Some(whole), .. } = self {
@@ -48,7 +48,7 @@ impl PreferenceExample {
     pub fn answers(&self) -> Vec<Sequence<'_>> {
         let of = |(prompt, response)| Sequence::new(prompt, response);
         match self {
-            Self::Pair { pair, .. } => pair.sides().map(of).to_vec(),
+            Self::Pair { pair, .. } => pair.sides().into_iter().chain(pair.gold()).map(of).collect(),
             Self::Labelled(row) => vec![of(row.sequence())],
         }
     }
@@ -66,7 +66,7 @@ impl PreferenceExample {
 
     /// Returns the number of tokens that both responses share at their positions.
     pub fn shared(&self) -> usize {
-        self.answers().iter().map(|answer| answer.response.len()).min().unwrap_or(0)
+        self.answers().iter().take(2).map(|answer| answer.response.len()).min().unwrap_or(0)
     }
 
     /// Returns the number of predicted tokens of the prompt in the first of [`sequences`](Self::sequences).

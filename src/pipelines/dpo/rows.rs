@@ -28,7 +28,10 @@ pub(super) fn read(config: &DpoConfig, tokenizer: &Tokenizer, rows: &RowFiles) -
     match Loss::from_config(config)? {
         Loss::Pairs(objective) => {
             let options = PairOptions {
-                columns: pair_columns(config),
+                columns: PairColumns {
+                    gold_key: (objective.gold_coefficient() != 0.0).then(|| data.reference_key.clone()),
+                    ..pair_columns(config)
+                },
                 answers: ScoredPart::AfterPrompt,
                 max_length: data.max_length,
                 truncation: data.truncation.to_layer(),
@@ -76,6 +79,7 @@ fn pair_columns(config: &DpoConfig) -> PairColumns {
         prompt_key: data.prompt_key.clone(),
         chosen_key: data.chosen_key.clone(),
         rejected_key: data.rejected_key.clone(),
+        gold_key: None,
         margin_key: None,
         chat: chat_keys(config).columns(),
     }
@@ -166,6 +170,8 @@ pub(super) fn unused_options(config: &DpoConfig) -> Result<Vec<UnusedOption>> {
         "algorithm.discopop_tau",
         "algorithm.simpo_gamma",
         "algorithm.cpo_alpha",
+        "algorithm.tpo_alpha",
+        "algorithm.tpo_l_gamma",
         "algorithm.alpha",
         "algorithm.desirable_weight",
         "algorithm.undesirable_weight",
@@ -173,7 +179,10 @@ pub(super) fn unused_options(config: &DpoConfig) -> Result<Vec<UnusedOption>> {
     let by_loss = settings.map(|key| (unread(key), key, LOSS));
     let (without, alone) = (!loss.reads_reference(), !loss.compares());
     let other = config.algorithm.f_divergence_type != burnish_config::schema::FDivergenceType::AlphaDivergence;
+    const NO_GOLD: &str = "algorithm.loss_type reads no gold answers";
+    let no_gold = matches!(&loss, Loss::Rows(_)) || matches!(&loss, Loss::Pairs(pairs) if pairs.gold_coefficient() == 0.0);
     let rows = [
+        (no_gold, "data.reference_key", NO_GOLD),
         (!of_rows, "data.completion_key", ROWS),
         (!of_rows, "data.label_key", ROWS),
         (of_rows && !paired, "data.chosen_key", LABELLED),

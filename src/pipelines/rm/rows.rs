@@ -43,6 +43,7 @@ fn pair_options(config: &RmConfig) -> Result<PairOptions> {
             prompt_key: data.prompt_key.clone(),
             chosen_key: data.chosen_key.clone(),
             rejected_key: data.rejected_key.clone(),
+            gold_key: None,
             margin_key: data.margin_key.clone().filter(|_| has_margin),
             chat: chat_keys(config).columns(),
         },

@@ -65,6 +65,10 @@ columns! {
     RefLogProb { name: "ref_log_prob", per: Token, unit: "nats", from: "phase `ref`" }
     /// Log-prob under the teacher, if the distillation loss reads only the sampled tokens.
     TeacherLogProb { name: "teacher_log_prob", per: Token, unit: "nats", from: "phase `teacher`" }
+    /// 1 for a token in the teacher's loss, if that loss leaves out responses or the start of each.
+    TeacherMask { name: "teacher_mask", per: Token, unit: "0 or 1", from: "phases `teacher` and `update_actor`" }
+    /// Weight of a token in the teacher's loss of a mini-batch, with `teacher_mask`.
+    TeacherWeights { name: "teacher_weights", per: Token, unit: "share of the loss", from: "phase `update_actor`" }
     /// The critic's value of the state before each token.
     Values { name: "values", per: Token, unit: "reward", from: "phase `values`" }
     /// KL(π ‖ π_ref) over the vocabulary, for a KL term of kind `full` in the rewards.
@@ -85,6 +89,8 @@ columns! {
     LossWeights { name: "loss_weights", per: Token, unit: "share of the loss", from: "phases `update_actor` and `update_critic`" }
     /// Weight of a token in the entropy and KL terms of a mini-batch.
     PenaltyWeights { name: "penalty_weights", per: Token, unit: "share of the loss", from: "phase `update_actor`" }
+    /// Weight of a token that the environment wrote (`algorithm.echo`); 0 for others.
+    EchoWeights { name: "echo_weights", per: Token, unit: "share of the mean likelihood", from: "phase `adv`" }
     /// Factor that a policy loss computes from the whole mini-batch.
     LossFactor { name: "loss_factor", per: Token, unit: "none", from: "phase `update_actor`" }
     /// 1 for tokens in the entropy term, for losses that choose tokens from the whole mini-batch.

@@ -25,6 +25,8 @@ pub struct Batch {
     pub scores: Vec<ResponseScore>,
     /// Conversation of each response; `None` for a response of one turn.
     pub episodes: Vec<Option<Arc<Episode>>>,
+    /// Prompts of the teacher that are made of the batch; empty, or one for each trajectory: `None` for the policy's own.
+    pub teacher_prompts: Vec<Option<Arc<Vec<u32>>>>,
     columns: BatchColumns,
 }
 
@@ -44,7 +46,7 @@ impl Batch {
         columns.set(Column::RolloutLogProb, responses.iter().flat_map(|r| r.rollout_log_probs.iter().copied()).collect());
         columns.set(Column::SampledLogProb, responses.iter().flat_map(|r| r.log_probs.iter().copied()).collect());
         let group = (0..responses.len()).map(|i| i / n).collect();
-        Self { prompts, group, responses, texts, scores, episodes, columns }
+        Self { prompts, group, responses, texts, scores, episodes, teacher_prompts: Vec::new(), columns }
     }
 
     /// Returns trajectories of this batch in the given order, with repetitions, and their prompts.
@@ -67,6 +69,10 @@ impl Batch {
             texts: each(&self.texts, trajectories),
             scores: each(&self.scores, trajectories),
             episodes: each(&self.episodes, trajectories),
+            teacher_prompts: match self.teacher_prompts.is_empty() {
+                true => Vec::new(),
+                false => each(&self.teacher_prompts, trajectories),
+            },
             columns: self.columns.select(trajectories),
         }
     }
@@ -77,13 +83,14 @@ impl Batch {
     /// If the two have different columns.
     pub fn append(&mut self, other: Self) {
         // Lists all fields, so that a new field is not forgotten here.
-        let Self { prompts, group, responses, texts, scores, episodes, columns } = other;
+        let Self { prompts, group, responses, texts, scores, episodes, teacher_prompts, columns } = other;
         self.group.extend(group.iter().map(|group| group + self.prompts.len()));
         self.prompts.extend(prompts);
         self.responses.extend(responses);
         self.texts.extend(texts);
         self.scores.extend(scores);
         self.episodes.extend(episodes);
+        self.teacher_prompts.extend(teacher_prompts);
         self.columns.append(columns);
     }
 

@@ -2,6 +2,7 @@
 
 pub(super) mod columns;
 mod data;
+mod echo;
 pub(super) mod nonfinite;
 pub(super) mod post_processing;
 mod scores;

@@ -1,4 +1,4 @@
-//! The models of a run in its checkpoints: `actor/`, `critic/`, `ref/`.
+//! The models of a run in its checkpoints: `actor/`, `critic/`, `ref/`, `teacher/`.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ pub(crate) const LOAD_CONTENTS: &str = "actor_rollout_ref.actor.checkpoint.load_
 const CRITIC_LOAD_CONTENTS: &str = "critic.checkpoint.load_contents";
 
 impl LearningSide {
-    /// Writes actor, critic and a reference that follows the policy into a checkpoint's folder. `tokenizer`: the files to copy
+    /// Writes actor, critic, and a reference and a teacher that follow the policy into a checkpoint's folder. `tokenizer`: the files to copy
     /// next to the weights.
     ///
     /// # Errors
@@ -30,6 +30,9 @@ impl LearningSide {
         let reference = moving(self.reference.as_ref(), &self.config.actor_rollout_ref.reference);
         if let Some(reference) = reference.filter(|_| has_weights(contents)) {
             reference.save(&folder.join(REFERENCE))?;
+        }
+        if has_weights(contents) {
+            self.save_teacher(folder)?;
         }
         Ok(())
     }
@@ -57,7 +60,7 @@ impl LearningSide {
             load_learner(critic, &folder.join(CRITIC), contents, CRITIC_LOAD_CONTENTS).context("the critic")?;
         }
         match has_weights(contents) {
-            true => self.load_reference(folder),
+            true => self.load_reference(folder).and_then(|()| self.load_teacher(folder)),
             false => Ok(()),
         }
     }

@@ -61,11 +61,12 @@ impl LearningSide {
     pub(crate) fn teacher_log_probs(&self, batch: &mut Batch) {
         let Some(distillation) = self.distillation.as_ref().filter(|distillation| distillation.passes_before()) else { return };
         let cut = self.reference_cut(batch);
-        let teacher = distillation.teacher.inference();
+        let teacher = distillation.teacher.get(&self.actor.model).inference();
         // A teacher's vocabulary with more padding than the policy's is cut to the policy's, as for whole distributions.
         let vocabulary = self.actor.model.config.vocab_size.min(teacher.config.vocab_size);
         let pass = |sequences: &[Sequence]| [teacher.token_stats_within(sequences, self.temperature, None, vocabulary).log_prob];
-        let [log_prob] = self.pass(batch, cut, pass);
+        let sequences = (0..batch.len()).map(|i| self.teacher_sequence(batch, i)).collect();
+        let [log_prob] = self.pass_over(sequences, batch, cut, pass);
         batch.set(Column::TeacherLogProb, log_prob);
     }
 
@@ -94,7 +95,17 @@ impl LearningSide {
     /// Returns columns for every response token of the batch in its order, by `pass` over its micro-batches. Each rank passes
     /// over its slices.
     fn pass<const N: usize>(&self, batch: &Batch, cut: Cut, pass: impl Fn(&[Sequence]) -> [Vec<f32>; N]) -> [Vec<f32>; N] {
-        let sequences = batch.sequences();
+        self.pass_over(batch.sequences(), batch, cut, pass)
+    }
+
+    /// Like [`Self::pass`]; `sequences` have the response tokens of the batch.
+    fn pass_over<const N: usize>(
+        &self,
+        sequences: Vec<Sequence>,
+        batch: &Batch,
+        cut: Cut,
+        pass: impl Fn(&[Sequence]) -> [Vec<f32>; N],
+    ) -> [Vec<f32>; N] {
         let cut = |slice: &[usize]| cut_slice(cut, &sequences, slice);
         passes::columns(&self.actor.ranks, &sequences, &batch.group, batch.offsets(), cut, pass)
     }

@@ -10,6 +10,8 @@ mod passes;
 mod probe;
 mod reference;
 pub(super) mod reference_model;
+mod reprompts;
+pub(super) mod self_teacher;
 mod side;
 pub(super) mod teacher;
 pub(super) mod totals;

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, ensure};
 
 use super::distillation::{Distillation, TeacherMeasure};
+use super::self_teacher::{TeacherModel, TeacherPrompts};
 use crate::job::models::is_bfloat16;
 use crate::job::second_model::SecondModel;
 use crate::job::teacher::check_tokens;
@@ -13,13 +14,28 @@ use burnish_algorithm::kl;
 use burnish_algorithm::loss::PolicyObjective;
 use burnish_algorithm::options::OptionValue;
 use burnish_algorithm::policy_loss::{self, CLIPPING, DUAL_CLIP, LossOptions};
+use burnish_algorithm::teacher_loss;
 use burnish_config::PpoConfig;
 use burnish_config::schema::{
-    DistillationConfig, DistillationLossConfig, DistillationMode, LOSS_FILE, LOSS_MODE, Location, RewardManager, TEACHER,
+    DistillationConfig, DistillationMode, LOSS_FILE, LOSS_MODE, Location, LossSupport, RewardManager, TEACHER, TeacherModelKind,
     TurnRewards,
 };
 use burnish_model::hf_config::HfConfig;
 use burnish_model::{CausalLm, DecoderConfig, Divergence, Init};
+
+/// The settings of prompts made of successful responses.
+const SDPO: [&str; 10] = [
+    "distillation.sdpo.success_reward_threshold",
+    "distillation.sdpo.dont_reprompt_on_self_success",
+    "distillation.sdpo.use_successful_as_teacher",
+    "distillation.sdpo.include_environment_feedback",
+    "distillation.sdpo.environment_feedback_only_without_solution",
+    "distillation.sdpo.remove_thinking_from_demonstration",
+    "distillation.sdpo.max_reprompt_len",
+    "distillation.sdpo.reprompt_template",
+    "distillation.sdpo.solution_template",
+    "distillation.sdpo.feedback_template",
+];
 
 /// Reason why settings of advantages have no effect.
 pub(crate) const ALONE: &str = "the teacher's is the only loss, and nothing reads advantages";
@@ -42,8 +58,9 @@ pub(crate) fn decoder<'a>(config: &'a PpoConfig, inputs: &TrainerInputs) -> Resu
         own.vocab_size
     );
     let loss = &config.distillation.distillation_loss;
-    let k = if loss.loss_mode == DistillationMode::ForwardKlTopk { loss.topk } else { 0 };
-    ensure!(k <= own.vocab_size, "distillation.distillation_loss.topk={k}: the teacher has {} tokens", own.vocab_size);
+    let (name, k) =
+        if loss.loss_mode == DistillationMode::ForwardKlTopk { ("topk", loss.topk) } else { ("loss_top_k", loss.loss_top_k) };
+    ensure!(k <= own.vocab_size, "distillation.distillation_loss.{name}={k}: the teacher has {} tokens", own.vocab_size);
     Ok(Some((path, theirs)))
 }
 
@@ -52,27 +69,52 @@ pub(crate) fn decoder<'a>(config: &'a PpoConfig, inputs: &TrainerInputs) -> Resu
 /// # Errors
 /// If [`decoder`] refuses it, or weights cannot be read or do not fit config.json.
 pub(crate) fn load(config: &PpoConfig, inputs: &TrainerInputs, policy: &CausalLm) -> Result<Option<Distillation>> {
-    let Some((path, _)) = decoder(config, inputs)? else { return Ok(None) };
-    let loaded = CausalLm::load(path.as_path(), Init::Pretrained, &policy.device).context(TEACHER)?;
-    let bfloat16 = is_bfloat16(config.actor_rollout_ref.model.dtype, config.trainer.device, &policy.device);
+    let teacher = match (TeacherModel::of_policy(config, policy)?, decoder(config, inputs)?) {
+        (Some(own), _) => own,
+        (None, Some((path, _))) => {
+            let loaded = CausalLm::load(path.as_path(), Init::Pretrained, &policy.device).context(TEACHER)?;
+            let bfloat16 = is_bfloat16(config.actor_rollout_ref.model.dtype, config.trainer.device, &policy.device);
+            TeacherModel::Fixed(loaded.computing(bfloat16, false))
+        }
+        (None, None) => return Ok(None),
+    };
     let loss = &config.distillation.distillation_loss;
     Ok(Some(Distillation {
-        teacher: loaded.computing(bfloat16, false),
-        measure: measure(loss)?,
+        prompts: TeacherPrompts::compose(config, inputs, teacher.get(policy))?,
+        teacher,
+        measure: measure(config)?,
+        is_clip: loss.distillation_is_clip,
         with_rewards: loss.use_task_rewards.then_some(loss.distillation_loss_coef),
         loss_max_clamp: loss.loss_max_clamp.map(|max| max as f32),
         policy_gradient: if loss.use_policy_gradient { Some(policy_gradient(config)?) } else { None },
     }))
 }
 
-fn measure(loss: &DistillationLossConfig) -> Result<TeacherMeasure> {
+fn measure(config: &PpoConfig) -> Result<TeacherMeasure> {
+    let loss = &config.distillation.distillation_loss;
+    let whole = |beta: f64, auto: LossSupport| match (loss.loss_top_k, loss.loss_support) {
+        (0, _) => TeacherMeasure::Whole(Divergence::jsd(beta)),
+        (k, of) => {
+            let of = if of == LossSupport::Auto { auto } else { of };
+            TeacherMeasure::Support { k, beta, add_tail: loss.loss_add_tail, of }
+        }
+    };
+    let support = |beta: f64| match beta {
+        0.0 => LossSupport::Teacher,
+        1.0 => LossSupport::Student,
+        _ => LossSupport::Both,
+    };
     Ok(match loss.loss_mode {
         DistillationMode::ForwardKlTopk => {
             TeacherMeasure::TopK { k: loss.topk, min: loss.log_prob_min_clamp.map(|min| min as f32) }
         }
-        DistillationMode::ReverseKl => TeacherMeasure::Whole(Divergence::ReverseKl),
-        DistillationMode::ForwardKl => TeacherMeasure::Whole(Divergence::ForwardKl),
-        DistillationMode::Jsd => TeacherMeasure::Whole(Divergence::jsd(loss.beta)),
+        DistillationMode::ReverseKl => whole(1.0, support(1.0)),
+        DistillationMode::ForwardKl => whole(0.0, support(0.0)),
+        DistillationMode::Jsd => whole(loss.beta, support(loss.beta)),
+        mode if mode.is_policy_gradient() => {
+            let own = teacher_loss::find(mode.as_str()).context("unknown loss_mode")?;
+            TeacherMeasure::Own(own, options(config, own.reads)?)
+        }
         sampled => TeacherMeasure::Sampled(kl::find(sampled.as_str()).context("unknown loss_mode")?),
     })
 }
@@ -142,6 +184,13 @@ pub(crate) fn unused_options(config: &DistillationConfig, once: Condition) -> Ve
             key!("loss_mode"),
             key!("topk"),
             key!("beta"),
+            key!("loss_top_k"),
+            key!("loss_support"),
+            key!("loss_add_tail"),
+            key!("distillation_is_clip"),
+            key!("num_loss_tokens_to_skip"),
+            key!("iw_opd_gamma"),
+            key!("iw_opd_epsilon"),
             key!("use_task_rewards"),
             key!("distillation_loss_coef"),
             key!("loss_max_clamp"),
@@ -150,12 +199,30 @@ pub(crate) fn unused_options(config: &DistillationConfig, once: Condition) -> Ve
             key!("clip_ratio"),
             key!("clip_ratio_low"),
             key!("clip_ratio_high"),
+            "distillation.teacher_model_kind",
+            "distillation.teacher_update_rate",
+            "distillation.teacher_sync_steps",
+            "distillation.privileged_context_key",
+            "distillation.teacher_prompt_template",
+            "distillation.teacher_context",
+            "distillation.sdpo.enable",
         ];
+        let all: Vec<&str> = all.into_iter().chain(SDPO).collect();
         return table(&[((true, "distillation.enabled is false"), &all)]);
     }
     let loss = &config.distillation_loss;
     let dense = (loss.loss_mode != DistillationMode::ForwardKlTopk, "it needs loss_mode=forward_kl_topk");
     let other = (loss.loss_mode != DistillationMode::Jsd, "it needs loss_mode=jsd");
+    let sparse = matches!(loss.loss_mode, DistillationMode::ReverseKl | DistillationMode::ForwardKl | DistillationMode::Jsd);
+    let unlimited = (!sparse, "it needs loss_mode=reverse_kl, forward_kl or jsd");
+    let no_support = (!sparse || loss.loss_top_k == 0, "it needs loss_top_k above 0, with reverse_kl, forward_kl or jsd");
+    let stays = (config.kind() != Some(TeacherModelKind::Ema), "it needs teacher_model_kind=ema");
+    let shows_nothing =
+        (config.context_key().is_none() || config.sdpo().is_some(), "it needs privileged_context_key, without sdpo");
+    let no_sdpo = (config.sdpo().is_none(), "distillation.sdpo.enable is false");
+    let no_solution = (!config.sdpo.use_successful_as_teacher, "distillation.sdpo.use_successful_as_teacher is false");
+    let no_feedback = (!config.sdpo.include_environment_feedback, "distillation.sdpo.include_environment_feedback is false");
+    let no_iw_opd = (loss.loss_mode != DistillationMode::IwOpd, "it needs loss_mode=iw_opd");
     let alone = (!loss.use_task_rewards, "the teacher's is the only loss");
     let direct = (!loss.use_policy_gradient, "it needs use_policy_gradient=true");
     let both = loss.clip_ratio_low.is_some() && loss.clip_ratio_high.is_some();
@@ -168,6 +235,23 @@ pub(crate) fn unused_options(config: &DistillationConfig, once: Condition) -> Ve
     table(&[
         (dense, &[key!("topk"), key!("log_prob_min_clamp")]),
         (other, &[key!("beta")]),
+        (stays, &["distillation.teacher_update_rate", "distillation.teacher_sync_steps"]),
+        (no_sdpo, &SDPO),
+        (
+            no_solution,
+            &[
+                "distillation.sdpo.dont_reprompt_on_self_success",
+                "distillation.sdpo.remove_thinking_from_demonstration",
+                "distillation.sdpo.solution_template",
+                "distillation.sdpo.environment_feedback_only_without_solution",
+            ],
+        ),
+        (no_feedback, &["distillation.sdpo.environment_feedback_only_without_solution", "distillation.sdpo.feedback_template"]),
+        (shows_nothing, &["distillation.teacher_prompt_template", "distillation.teacher_context"]),
+        (unlimited, &[key!("loss_top_k")]),
+        (no_support, &[key!("loss_support"), key!("loss_add_tail")]),
+        (no_iw_opd, &[key!("iw_opd_gamma"), key!("iw_opd_epsilon")]),
+        (once, &[key!("distillation_is_clip")]),
         (alone, &[key!("distillation_loss_coef")]),
         (direct, &clipping),
         (both, &[key!("clip_ratio")]),

@@ -16,10 +16,11 @@ use crate::trainer::batch::columns::{BatchColumns, Column};
 use crate::trainer::batch::nonfinite::{NonfiniteValue, nonfinite_sequence, on_nonfinite};
 use crate::trainer::state::nothing_updated;
 use burnish_algorithm::aggregate::{AllOf, grouped_token_weights};
+use burnish_algorithm::echo::{self, EchoTerm};
 use burnish_algorithm::entropy_bonus::EntropyBonus;
 use burnish_algorithm::loss::{LossColumns, LossResult, MEASURED_ENTROPY};
-use burnish_algorithm::policy_loss;
-use burnish_algorithm::scatter;
+use burnish_algorithm::policy_loss::{self, Metric};
+use burnish_algorithm::{scatter, sequences};
 use burnish_model::token_stats::TokenGrads;
 use burnish_model::{CausalLm, ComparisonTarget, Gradients, Sequence, TokenStats};
 use burnish_optim::{GradientSum, Update};
@@ -36,13 +37,21 @@ impl LearningSide {
         let lr = self.actor.lr_at((at.step - self.first_actor_step()) as usize);
         let mut totals = Totals::default();
         let before = at.probe.as_ref().map(|_| self.actor.snapshot());
+        let read = read_tokens(batch);
         for (index, MiniBatch { epoch, place, trajectories, size, prompts }) in
             self.updates(batch, at.step).into_iter().enumerate()
         {
             let groups: Vec<usize> = trajectories.iter().map(|&i| batch.group[i]).collect();
             let all = AllOf { sequences: size, prompts, groups: &groups };
             let mut mini = ActorMiniBatch {
-                sequences: trajectories.iter().map(|&i| batch.sequence(i)).collect(),
+                sequences: trajectories
+                    .iter()
+                    .map(|&i| match &read {
+                        Some(read) => Sequence { sampled: Some(&read[batch.tokens(i)]), ..batch.sequence(i) },
+                        None => batch.sequence(i),
+                    })
+                    .collect(),
+                judged: trajectories.iter().map(|&i| self.teacher_sequence(batch, i)).collect(),
                 columns: self.weighted(batch.columns().select(&trajectories), all),
                 trajectories: &trajectories,
                 groups,
@@ -116,8 +125,29 @@ impl LearningSide {
         let weights = |mode| grouped_token_weights(mode, columns.offsets(), &columns[Column::Mask], all, scale, width);
         let of_loss = weights(self.objective.policy_loss.aggregation(self.aggregation));
         let of_penalties = weights(self.aggregation);
+        let skipped = self.config.distillation.skipped_tokens();
+        let chosen = columns.get(Column::TeacherMask);
+        let judged = (skipped > 0 || chosen.is_some()).then(|| {
+            let mut mask = without_first(columns.offsets(), &columns[Column::Mask], skipped);
+            if let Some(chosen) = chosen {
+                mask.iter_mut().zip(chosen).for_each(|(mask, chosen)| *mask *= chosen);
+            }
+            let weights = grouped_token_weights(self.aggregation, columns.offsets(), &mask, all, scale, width);
+            (mask, weights)
+        });
+        let echo = columns.get(Column::EchoWeights).map(|weights| {
+            let count = weights.iter().filter(|weight| **weight != 0.0).count();
+            weights.iter().map(|weight| weight / count.max(1) as f32).collect()
+        });
+        if let Some(echo) = echo {
+            columns.set(Column::EchoWeights, echo);
+        }
         columns.set(Column::LossWeights, of_loss);
         columns.set(Column::PenaltyWeights, of_penalties);
+        if let Some((mask, weights)) = judged {
+            columns.set(Column::TeacherMask, mask);
+            columns.set(Column::TeacherWeights, weights);
+        }
         columns
     }
 
@@ -179,8 +209,10 @@ impl LearningSide {
         let counts = self.custom_loss.as_ref().map(|_| self.counts(mini));
         for micro in &micro_batches(&self.plan.actor, &mini.sequences, slice) {
             let sequences = mini.sequences_of(micro);
-            let tokens = self.distillation.as_ref().and_then(|d| d.top_k(model, &sequences, self.temperature));
-            let teacher = self.distillation.as_ref().and_then(|d| d.comparison(tokens.as_ref()));
+            let judged: Vec<Sequence> = micro.iter().map(|&j| mini.judged[j]).collect();
+            let distillation = self.distillation.as_ref();
+            let tokens = distillation.and_then(|d| d.top_k(&self.actor.model, &sequences, &judged, self.temperature));
+            let teacher = distillation.and_then(|d| d.comparison(tokens.as_ref(), d.teacher.get(&self.actor.model)));
             let comparison = teacher.or_else(|| reference.as_ref().map(ComparisonTarget::from));
             model.backward(&sequences, self.temperature, comparison, gradients, |stats| {
                 if !is_prepared {
@@ -243,13 +275,29 @@ impl LearningSide {
         if let (Some(custom), Some(counts), false) = (&self.custom_loss, counts, x.log_prob.is_empty()) {
             result = custom.add(result, &x, self.aggregation, counts)?;
         }
-        Ok(match self.distillation.as_ref().filter(|_| !x.log_prob.is_empty()) {
+        let result = match self.distillation.as_ref().filter(|_| !x.log_prob.is_empty()) {
             Some(distillation) => {
-                let judged = TeacherLossInputs { columns: x, teacher_log_prob: columns.get(Column::TeacherLogProb) };
+                let judged = TeacherLossInputs {
+                    columns: self.judged(x, columns),
+                    teacher_log_prob: columns.get(Column::TeacherLogProb),
+                    rollout_log_prob: &columns[Column::RolloutLogProb],
+                };
                 distillation.combine(result, &judged, stats, totals)
             }
             None => result,
+        };
+        Ok(match columns.get(Column::EchoWeights) {
+            Some(weights) => with_echo(result, &stats.log_prob, weights, totals),
+            None => result,
         })
+    }
+
+    /// Returns the columns of the teacher's loss: tokens at the start of a response may be left out.
+    fn judged<'a>(&self, x: LossColumns<'a>, columns: &'a BatchColumns) -> LossColumns<'a> {
+        match (columns.get(Column::TeacherMask), columns.get(Column::TeacherWeights)) {
+            (Some(mask), Some(weights)) => LossColumns { mask, penalty_weights: weights, ..x },
+            _ => x,
+        }
     }
 
     /// Returns what the loss of a micro-batch reads. `none`: advantages of a batch without that column. `bonus`: of the mini-batch.
@@ -338,6 +386,36 @@ impl LearningSide {
     }
 }
 
+/// Returns true for the tokens whose log-probabilities the loss reads, if they are more than those that the policy sampled.
+fn read_tokens(batch: &Batch) -> Option<Vec<bool>> {
+    let weights = batch.get(Column::EchoWeights)?;
+    Some(batch.sampled().into_iter().zip(weights).map(|(sampled, weight)| sampled || *weight != 0.0).collect())
+}
+
+/// Adds the likelihood of what the environment wrote. `weights`: of this micro-batch, divided by the count of the mini-batch.
+fn with_echo(mut result: LossResult, log_prob: &[f32], weights: &[f32], totals: &mut Totals) -> LossResult {
+    let EchoTerm { loss, d_log_prob, nll: (sum, count) } = echo::term(log_prob, weights, 1);
+    if !log_prob.is_empty() {
+        result.d_log_prob.iter_mut().zip(&d_log_prob).for_each(|(all, own)| *all += own);
+    }
+    result.loss += loss;
+    result.terms.push(("actor/echo_loss", loss));
+    if count > 0.0 {
+        totals.add_metrics(&[Metric { name: "actor/echo_nll", sum, count }]);
+    }
+    result
+}
+
+/// Returns the mask without the first tokens of each response.
+fn without_first(offsets: &[usize], mask: &[f32], count: usize) -> Vec<f32> {
+    let mut mask = mask.to_vec();
+    for tokens in sequences(offsets) {
+        let end = tokens.end.min(tokens.start + count);
+        mask[tokens.start..end].fill(0.0);
+    }
+    mask
+}
+
 /// Returns the first value of a micro-batch that is not finite, with its sequence, if it belongs to one.
 fn nonfinite_of(stats: &TokenStats, result: &LossResult, offsets: &[usize]) -> Option<(String, Option<usize>)> {
     let columns =
@@ -353,6 +431,8 @@ pub(super) struct ActorMiniBatch<'a> {
     /// Prompt of each trajectory.
     groups: Vec<usize>,
     sequences: Vec<Sequence<'a>>,
+    /// The same responses after the prompts that the teacher reads.
+    judged: Vec<Sequence<'a>>,
     columns: BatchColumns,
     /// Key that is unique in the run: step, epoch and index in the epoch.
     place: [u64; 3],

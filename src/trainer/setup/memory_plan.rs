@@ -12,7 +12,7 @@ use crate::job::sharding_plan::ShardingPlan;
 use crate::trainer::algorithms;
 use crate::trainer::learning::{reference_model, teacher};
 use burnish_algorithm::kl;
-use burnish_config::schema::{ModelInit, TEACHER};
+use burnish_config::schema::{ModelInit, TEACHER, TeacherModelKind};
 use burnish_config::{MicroBatch, PpoConfig, UpdatePlan};
 use burnish_model::hf_config::HfConfig;
 use burnish_model::memory::LargestBatch;
@@ -113,6 +113,15 @@ fn add_reference(
 
 /// Adds the teacher, if the run has one, and returns a line about it.
 fn add_teacher(memory: &mut MemoryEstimate, config: &PpoConfig, inputs: &TrainerInputs, sizes: &Sizes) -> Result<Option<Line>> {
+    if let Some(kind) = config.distillation.kind() {
+        let decoder = inputs.decoder(config)?;
+        match (kind, config.distillation.passes_before()) {
+            (TeacherModelKind::Live, _) => {}
+            (_, true) => memory.teacher_of_samples(&decoder, sizes.of_frozen(config)),
+            (_, false) => memory.teacher(decoder, false),
+        }
+        return Ok(None);
+    }
     let Some((path, decoder)) = teacher::decoder(config, inputs)? else { return Ok(None) };
     check_weights(path, ModelInit::Pretrained, &decoder).context(TEACHER)?;
     let line = ("teacher", describe(path, &decoder, ModelInit::Pretrained, None));

@@ -12,6 +12,7 @@ pub(super) fn columns(row: &Value) -> PairColumns {
         prompt_key: row.get("prompt").map(|_| "prompt".to_owned()),
         chosen_key: "chosen".into(),
         rejected_key: "rejected".into(),
+        gold_key: None,
         margin_key: None,
         chat: chat(),
     }

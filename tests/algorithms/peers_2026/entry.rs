@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::case::PeerCase;
-use super::{batches, corrections, estimators, terms};
+use super::{batches, corrections, distillation, echo, estimators, policy_losses, preferences, terms};
 
 /// The precision of our side; values may differ by this share of max(1, |value|).
 #[derive(Clone, Copy)]
@@ -38,7 +38,16 @@ pub(crate) struct Entry {
 }
 
 /// Every table of entries.
-pub(super) const TABLES: &[&[Entry]] = &[estimators::ENTRIES, batches::ENTRIES, corrections::ENTRIES, terms::ENTRIES];
+pub(super) const TABLES: &[&[Entry]] = &[
+    estimators::ENTRIES,
+    batches::ENTRIES,
+    corrections::ENTRIES,
+    terms::ENTRIES,
+    policy_losses::ENTRIES,
+    distillation::ENTRIES,
+    echo::ENTRIES,
+    preferences::ENTRIES,
+];
 
 /// Returns the entry of an algorithm.
 pub(super) fn find(algorithm: &str) -> Option<&'static Entry> {

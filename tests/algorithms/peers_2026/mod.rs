@@ -4,9 +4,13 @@
 mod batches;
 mod case;
 mod corrections;
+mod distillation;
+mod echo;
 mod entry;
 mod estimators;
 mod not_yet;
+mod policy_losses;
+mod preferences;
 mod terms;
 mod walk;
 

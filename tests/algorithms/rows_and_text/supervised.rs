@@ -307,6 +307,7 @@ fn pairs_are_read_in_every_form_and_what_is_left_out_is_named() {
             prompt_key: Some("prompt".into()),
             chosen_key: "chosen".into(),
             rejected_key: "rejected".into(),
+            gold_key: None,
             margin_key: None,
             chat: sft_options().chat,
         },

@@ -83,6 +83,8 @@ const OWN: &[&str] = &[
     "algorithm.filter_groups.tolerance 0.0",
     "algorithm.rae_decay 0.95",
     "algorithm.filter_groups.max_num_gen_batches 0",
+    "algorithm.echo.alpha 0.1",
+    "algorithm.echo.roles [tool]",
     // On-policy distillation is off; editions before 2026-08 do not have it, and only burnish has the weight of the generalised
     // divergence.
     "distillation.distillation_loss.beta 0.5",

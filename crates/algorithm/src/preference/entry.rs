@@ -25,6 +25,8 @@ pub struct PreferenceLoss {
     pub reports: &'static [Report],
     /// The mean negative log-likelihood that the loss adds.
     pub nll: Option<Nll>,
+    /// The factor of the mean negative log-likelihood of gold answers, if the loss adds it.
+    pub gold: Option<fn(&Options) -> f64>,
     /// The settings that the entry reads, as full keys.
     pub reads: &'static [&'static str],
     /// The settings that cannot be combined with the entry.

@@ -24,6 +24,7 @@ pub(super) const KTO: PreferenceLoss = PreferenceLoss {
     per_token: false,
     reports: &[],
     nll: None,
+    gold: None,
     reads: &[BETA, DESIRABLE, UNDESIRABLE],
     refuses: OF_ROWS,
     smoothing: None,

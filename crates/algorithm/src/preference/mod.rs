@@ -28,6 +28,7 @@ mod rows;
 mod sft;
 mod sigmoid;
 mod sppo_hard;
+mod tpo;
 
 pub use answer::{Answer, AnswerGrads, AnsweredPair, length_desensitised};
 pub use divergence::F_DIVERGENCES;
@@ -63,6 +64,10 @@ pub static PREFERENCE_LOSSES: &[PreferenceLoss] = &[
     cpo::CPO_IPO,
     cpo::SIMPO,
     cpo::ALPHAPO,
+    tpo::TPO,
+    tpo::TPO_HINGE,
+    tpo::TPO_IPO,
+    tpo::TPO_L,
     kto::KTO,
     kto::APO_ZERO_UNPAIRED,
     kto::KTO_VANILLA,

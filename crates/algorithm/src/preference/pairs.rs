@@ -24,13 +24,15 @@ pub struct PairCounts {
     pub chosen_tokens: usize,
     /// Tokens of prompts, the first of each left out.
     pub prompt_tokens: usize,
+    /// Tokens of gold answers.
+    pub gold_tokens: usize,
 }
 
 impl PairCounts {
     /// Counts the pairs of a whole mini-batch.
     pub fn count(pairs: &[AnsweredPair]) -> Self {
         let sum = |of: fn(&Answer) -> usize| pairs.iter().map(|pair| of(&pair[0])).sum();
-        Self { pairs: pairs.len(), chosen_tokens: sum(|a| a.tokens), prompt_tokens: sum(|a| a.prompt_tokens) }
+        Self { pairs: pairs.len(), chosen_tokens: sum(|a| a.tokens), prompt_tokens: sum(|a| a.prompt_tokens), gold_tokens: 0 }
     }
 }
 
@@ -110,6 +112,18 @@ impl PairObjective {
             grads[0].plain -= each;
         }
         all
+    }
+
+    /// Returns the factor of the likelihood of gold answers, added up over the losses; 0 if no loss reads gold answers.
+    pub fn gold_coefficient(&self) -> f64 {
+        self.losses.iter().filter_map(|(loss, weight, options)| Some(weight * loss.gold?(options))).sum()
+    }
+
+    /// Returns the contribution of these gold answers to the loss of a mini-batch with these counts, and their gradients.
+    pub fn evaluate_gold(&self, golds: &[Answer], whole: &PairCounts) -> (f64, Vec<AnswerGrads>) {
+        let each = self.gold_coefficient() / whole.gold_tokens.max(1) as f64;
+        let loss = golds.iter().map(|gold| -each * gold.plain).sum();
+        (loss, vec![AnswerGrads { plain: -each, ..AnswerGrads::default() }; golds.len()])
     }
 
     /// WPO's weight of a pair, which has no gradient.

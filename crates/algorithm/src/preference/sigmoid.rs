@@ -18,6 +18,7 @@ pub(crate) const SIGMOID: PreferenceLoss = PreferenceLoss {
     per_token: false,
     reports: &[],
     nll: None,
+    gold: None,
     reads: &[BETA, F_DIVERGENCE, F_ALPHA],
     refuses: &[],
     smoothing: None,

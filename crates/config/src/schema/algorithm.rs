@@ -31,6 +31,7 @@ pub struct AlgorithmConfig {
     pub whiten_rewards: bool,
     pub normalize_advantages: AdvantageNormalization,
     pub filter_groups: FilterGroupsConfig,
+    pub echo: EchoConfig,
     pub use_pf_ppo: bool,
     pub pf_ppo: PfPpoConfig,
     pub rollout_correction: Option<RolloutCorrectionConfig>,
@@ -99,6 +100,23 @@ pub struct LengthPenaltyConfig {
     pub num_output_tokens_weight: Option<f64>,
     pub num_input_tokens_weight: Option<f64>,
     pub num_turns_weight: Option<f64>,
+}
+
+/// The likelihood of what the environment wrote.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EchoConfig {
+    pub enable: bool,
+    pub alpha: f64,
+    pub roles: Vec<EchoRole>,
+}
+
+choices! {
+    /// A writer of messages in the environment of a policy.
+    pub enum EchoRole {
+        Tool = "tool",
+        User = "user",
+    }
 }
 
 /// Resampling of a batch by score.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::actor::CheckpointConfig;
+use super::distillation::LossSupport;
 use super::loadable::Schema;
 use super::location_setting::{LocationKind, LocationSetting};
 use super::location_settings::one;
@@ -50,6 +51,8 @@ choices! {
 pub struct DistillAlgorithmConfig {
     pub loss_type: DistillDivergence,
     pub beta: f64,
+    pub loss_top_k: usize,
+    pub loss_add_tail: bool,
     pub temperature: f64,
     pub kd_coef: f64,
     pub log_prob_min_clamp: Option<f64>,
@@ -88,6 +91,21 @@ impl TeacherConfig {
 }
 
 impl DistillAlgorithmConfig {
+    /// Returns β and the models whose `loss_top_k` most probable tokens are compared; `None` for the whole vocabulary.
+    pub fn support(&self) -> Option<(f64, LossSupport)> {
+        let beta = match self.loss_type {
+            DistillDivergence::ForwardKl | DistillDivergence::CrossEntropy => 0.0,
+            DistillDivergence::ReverseKl => 1.0,
+            DistillDivergence::Jsd => self.beta,
+        };
+        let of = match beta {
+            0.0 => LossSupport::Teacher,
+            1.0 => LossSupport::Student,
+            _ => LossSupport::Both,
+        };
+        (self.loss_top_k > 0).then_some((beta, of))
+    }
+
     /// True if the loss is only the likelihood, so that no teacher is needed.
     pub fn is_without_teacher(&self) -> bool {
         self.kd_coef == 0.0
@@ -125,6 +143,14 @@ impl Schema for DistillConfig {
             report.wrong("teacher.top_k", message, "write teacher.top_k=32");
         }
         let sparse = teacher.top_k.is_some() || teacher.logits_file.is_some();
+        if algorithm.loss_top_k > 0 && sparse {
+            let message = "`algorithm.loss_top_k` compares tokens of a teacher that runs in every step";
+            report.wrong("algorithm.loss_top_k", message, "write teacher.top_k=null and teacher.logits_file=null");
+        }
+        if algorithm.loss_top_k > 0 && algorithm.loss_type == DistillDivergence::CrossEntropy {
+            let message = "`algorithm.loss_top_k` has no cross_entropy; its gradient is that of forward_kl";
+            report.wrong("algorithm.loss_type", message, "write algorithm.loss_type=forward_kl");
+        }
         if sparse && algorithm.loss_type != DistillDivergence::ForwardKl {
             let message = "with the teacher's top-k tokens, `algorithm.loss_type` must be forward_kl, KL(T ‖ π)";
             report.wrong(

@@ -11,6 +11,30 @@ pub struct DistillationConfig {
     pub enabled: bool,
     pub distillation_loss: DistillationLossConfig,
     pub teacher_models: TeacherModelsConfig,
+    pub teacher_model_kind: Option<TeacherModelKind>,
+    pub teacher_update_rate: f64,
+    pub teacher_sync_steps: u64,
+    pub privileged_context_key: Option<String>,
+    pub teacher_prompt_template: String,
+    pub teacher_context: TeacherContext,
+    pub sdpo: SdpoConfig,
+}
+
+/// The teacher's prompts made of successful responses.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SdpoConfig {
+    pub enable: bool,
+    pub success_reward_threshold: f64,
+    pub dont_reprompt_on_self_success: bool,
+    pub use_successful_as_teacher: bool,
+    pub include_environment_feedback: bool,
+    pub environment_feedback_only_without_solution: bool,
+    pub remove_thinking_from_demonstration: bool,
+    pub max_reprompt_len: usize,
+    pub reprompt_template: String,
+    pub solution_template: String,
+    pub feedback_template: String,
 }
 
 /// The loss.
@@ -20,6 +44,13 @@ pub struct DistillationLossConfig {
     pub loss_mode: DistillationMode,
     pub topk: usize,
     pub beta: f64,
+    pub loss_top_k: usize,
+    pub loss_support: LossSupport,
+    pub loss_add_tail: bool,
+    pub distillation_is_clip: Option<f64>,
+    pub num_loss_tokens_to_skip: usize,
+    pub iw_opd_gamma: f64,
+    pub iw_opd_epsilon: f64,
     pub use_task_rewards: bool,
     pub distillation_loss_coef: f64,
     pub loss_max_clamp: Option<f64>,
@@ -44,6 +75,36 @@ choices! {
         ReverseKl = "reverse_kl",
         ForwardKl = "forward_kl",
         Jsd = "jsd",
+        RefKl = "ref_kl",
+        SampledToken = "sampled_token",
+        IwOpd = "iw_opd",
+    }
+}
+
+choices! {
+    /// A teacher that is made of the policy.
+    pub enum TeacherModelKind {
+        Base = "base",
+        Live = "live",
+        Ema = "ema",
+    }
+}
+
+choices! {
+    /// The message in which the teacher reads its context.
+    pub enum TeacherContext {
+        User = "user",
+        System = "system",
+    }
+}
+
+choices! {
+    /// The model whose most probable tokens are compared.
+    pub enum LossSupport {
+        Auto = "auto",
+        Teacher = "teacher",
+        Student = "student",
+        Both = "both",
     }
 }
 
@@ -51,6 +112,11 @@ impl DistillationMode {
     /// True if the measure uses only the probability of the sampled token.
     pub fn is_sampled(self) -> bool {
         !matches!(self, Self::ForwardKlTopk | Self::ReverseKl | Self::ForwardKl | Self::Jsd)
+    }
+
+    /// True if the loss has a policy gradient of its own.
+    pub fn is_policy_gradient(self) -> bool {
+        matches!(self, Self::RefKl | Self::SampledToken | Self::IwOpd)
     }
 
     /// True if a token may have a negative loss.
@@ -90,11 +156,31 @@ impl DistillationConfig {
     /// True if the loss compares the teacher's head with the policy's head over the whole vocabulary.
     pub fn compares_heads(&self) -> bool {
         let mode = self.distillation_loss.loss_mode;
-        self.enabled && !mode.is_sampled() && mode != DistillationMode::ForwardKlTopk
+        self.enabled && !mode.is_sampled() && mode != DistillationMode::ForwardKlTopk && self.distillation_loss.loss_top_k == 0
+    }
+
+    /// Returns the kind of teacher that is made of the policy, if distillation is enabled.
+    pub fn kind(&self) -> Option<TeacherModelKind> {
+        self.teacher_model_kind.filter(|_| self.enabled)
+    }
+
+    /// Returns the column of what only the teacher is shown, if distillation is enabled.
+    pub fn context_key(&self) -> Option<&str> {
+        self.privileged_context_key.as_deref().filter(|_| self.enabled)
+    }
+
+    /// Returns the settings of prompts made of successful responses, if the teacher reads such prompts.
+    pub fn sdpo(&self) -> Option<&SdpoConfig> {
+        Some(&self.sdpo).filter(|sdpo| self.enabled && sdpo.enable)
+    }
+
+    /// Returns the number of tokens at the start of each response that the teacher's loss leaves out.
+    pub fn skipped_tokens(&self) -> usize {
+        if self.enabled { self.distillation_loss.num_loss_tokens_to_skip } else { 0 }
     }
 
     /// Returns the teacher, if distillation is enabled.
     pub fn teacher(&self) -> Option<&Location> {
-        self.teacher_models.teacher_model.model_path.as_ref().filter(|_| self.enabled)
+        self.teacher_models.teacher_model.model_path.as_ref().filter(|_| self.enabled && self.teacher_model_kind.is_none())
     }
 }

@@ -44,7 +44,10 @@ pub use algorithm::*;
 pub use critic::*;
 pub use data::*;
 pub use distill::*;
-pub use distillation::{DistillationConfig, DistillationLossConfig, DistillationMode, TEACHER};
+pub use distillation::{
+    DistillationConfig, DistillationLossConfig, DistillationMode, LossSupport, SdpoConfig, TEACHER, TeacherContext,
+    TeacherModelKind,
+};
 pub use dpo::*;
 pub use evaluation::*;
 pub use generation::*;

@@ -9,7 +9,37 @@ pub(super) fn distillation(config: &PpoConfig, report: &mut Report) {
     if !enabled {
         return;
     }
-    if config.distillation.teacher().is_none() {
+    let (kind, context) = ("distillation.teacher_model_kind", "distillation.privileged_context_key");
+    if config.distillation.kind().is_some() && config.distillation.teacher_models.teacher_model.model_path.is_some() {
+        let message = format!("`{kind}` makes the teacher of the policy, and `{TEACHER}` names another model");
+        report.wrong(kind, message, format!("write {kind}=null, or {TEACHER}=null"));
+    }
+    let reprompts = config.distillation.sdpo().is_some();
+    if config.distillation.kind().is_some() && config.distillation.context_key().is_none() && !reprompts {
+        let message =
+            format!("with `{kind}` the teacher is the policy, and without `{context}` the teacher knows no more than the policy");
+        report.wrong(context, message, format!("write {context}=COLUMN, or {TEACHER}=FOLDER"));
+    }
+    if config.distillation.context_key().is_some() && !reprompts {
+        let template = &config.distillation.teacher_prompt_template;
+        if !["{privileged_context}", "{demonstration}"].iter().any(|name| template.contains(name)) {
+            let message = "`distillation.teacher_prompt_template` does not show the context";
+            report.wrong("distillation.teacher_prompt_template", message, "write {privileged_context} into it");
+        }
+    }
+    if config.distillation.context_key().is_some() || reprompts {
+        let whole = matches!(loss.loss_mode, DistillationMode::ReverseKl | DistillationMode::ForwardKl | DistillationMode::Jsd);
+        if whole && loss.loss_top_k == 0 {
+            let top_k = "distillation.distillation_loss.loss_top_k";
+            let message = format!("a teacher with prompts of its own is compared on some tokens, and `{top_k}` is 0");
+            report.wrong(top_k, message, format!("write {top_k}=100, or the size of the vocabulary"));
+        }
+        if config.actor_rollout_ref.rollout.conversations().has_any() {
+            let message = "a teacher with prompts of its own is for responses of one turn";
+            report.wrong(context, message, "write actor_rollout_ref.rollout.multi_turn.enable=false and actor_rollout_ref.rollout.agent.default_agent_loop=single_turn_agent");
+        }
+    }
+    if config.distillation.teacher().is_none() && config.distillation.kind().is_none() {
         report.wrong(
             TEACHER,
             "`distillation.enabled=true` needs a teacher",
@@ -20,6 +50,17 @@ pub(super) fn distillation(config: &PpoConfig, report: &mut Report) {
     if matches!(loss.loss_mode, DistillationMode::K1 | DistillationMode::Kl) && !loss.use_policy_gradient {
         let message = format!("`{key}={}` has a gradient that does not depend on the teacher", loss.loss_mode.as_str());
         report.wrong(key, message, "write distillation.distillation_loss.use_policy_gradient=true, or loss_mode=k3");
+    }
+    if loss.loss_mode.is_policy_gradient() && loss.use_policy_gradient {
+        let (gradient, mode) = ("distillation.distillation_loss.use_policy_gradient", loss.loss_mode.as_str());
+        let message = format!("`{key}={mode}` has a policy gradient of its own");
+        report.wrong(gradient, message, format!("write {gradient}=false, or {key}=k1"));
+    }
+    if loss.use_policy_gradient && loss.distillation_is_clip.is_some() {
+        let weights = "distillation.distillation_loss.distillation_is_clip";
+        let message =
+            format!("with `use_policy_gradient=true` the ratio is in the policy loss, and `{weights}` would apply it twice");
+        report.wrong(weights, message, format!("write {weights}=null"));
     }
     let actor = &config.actor_rollout_ref.actor;
     if !loss.use_task_rewards && (actor.use_kl_loss || actor.entropy_coeff != 0.0) {

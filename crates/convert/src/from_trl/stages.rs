@@ -19,15 +19,17 @@ pub(super) const TRAINERS: &[PeerTrainer] = &[
 ];
 
 const NOT_ONLINE: &str = "online DPO is similar: `trainer from-trl` converts dpo_online.py";
-const NOT_TEACHER: &str =
-    "`trainer distill` distils on responses from the data, `distillation.*` of ppo_trainer.yaml on the model's own responses";
+const NOT_TEACHER: &str = "`trainer distill` distils on responses from the data, `distillation.*` of ppo_trainer.yaml on the model's own responses, also by sampled_token and iw_opd";
 
 /// The unsupported commands, with alternatives.
 pub(super) const ABSENT: &[(&str, &str)] = &[
     ("prm", "TRL has removed it; `trainer rm` with algorithm.loss_type=cross_entropy trains on judged steps"),
     ("ipo", "use `trl dpo --loss_type ipo`"),
     ("bco", "TRL recommends KTO instead: `trainer dpo` with algorithm.loss_type=kto"),
-    ("tpo", "there is no loss on three responses"),
+    (
+        "tpo",
+        "use `trainer dpo` with algorithm.loss_type=tpo, tpo_hinge, tpo_ipo or tpo_l, and the same names of settings and columns",
+    ),
     ("nash_md xpo", NOT_ONLINE),
     ("gold distillation async_distillation minillm sdft sdpo ssd iw_opd server_distillation self_distillation", NOT_TEACHER),
     (

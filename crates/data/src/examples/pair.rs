@@ -30,11 +30,13 @@ pub struct TokenizedPair {
     /// Never empty, like `rejected`.
     pub chosen: Vec<u32>,
     pub rejected: Vec<u32>,
+    /// Gold answer after the same prompt, never empty; `None` if it is not read.
+    gold: Option<Vec<u32>>,
     /// Margin by which the chosen answer is better; `None` if the row does not say.
     pub margin: Option<f64>,
     pub row: RowPlace,
-    /// Number of tokens cut off at the beginning of each side.
-    cut: [usize; 2],
+    /// Number of tokens cut off at the beginning of each side, and of the prompt with the gold answer.
+    cut: [usize; 3],
 }
 
 impl TokenizedPair {
@@ -43,9 +45,15 @@ impl TokenizedPair {
         [(&self.chosen, self.cut[0]), (&self.rejected, self.cut[1])].map(|(answer, cut)| side(&self.prompt, answer, cut))
     }
 
-    /// Returns the number of tokens of the longer side, before cuts.
+    /// Returns the gold answer as context (at least one token) and predicted tokens, if the row has one.
+    pub fn gold(&self) -> Option<(&[u32], &[u32])> {
+        self.gold.as_ref().map(|gold| side(&self.prompt, gold, self.cut[2]))
+    }
+
+    /// Returns the number of tokens of the longest side, before cuts.
     fn longest(&self) -> usize {
-        self.prompt.len() + self.chosen.len().max(self.rejected.len())
+        let gold = self.gold.as_ref().map_or(0, Vec::len);
+        self.prompt.len() + self.chosen.len().max(self.rejected.len()).max(gold)
     }
 }
 
@@ -65,6 +73,8 @@ pub struct PairColumns {
     pub prompt_key: Option<String>,
     pub chosen_key: String,
     pub rejected_key: String,
+    /// Column of a gold answer, which needs a prompt column; `None` = no column.
+    pub gold_key: Option<String>,
     /// Column of a number; `None` = no column.
     pub margin_key: Option<String>,
     pub chat: ChatColumns,
@@ -91,6 +101,9 @@ pub struct PairOptions {
     pub chat_kwargs: TemplateVariables,
     pub reading: RowSelection,
 }
+
+/// Setting of the column of gold answers.
+const REFERENCE_KEY: &str = "data.reference_key";
 
 const FILLED: &str = "have a prompt of data.max_length tokens or more";
 const TOO_LONG: &str = "have a side of more than data.max_length tokens";
@@ -127,7 +140,8 @@ pub(super) fn open(files: &[PathBuf], columns: &PairColumns) -> Result<FileRows>
     let optional = [prompt, question, columns.chat.names(), MEDIA_COLUMNS.to_vec(), vec![SYSTEM]].concat();
     let margin = columns.margin_key.iter().map(|key| ("data.margin_key", key.as_str()));
     let answers = [("data.chosen_key", columns.chosen_key.as_str()), ("data.rejected_key", &columns.rejected_key)];
-    let settings: Vec<(&str, &str)> = answers.into_iter().chain(margin).collect();
+    let gold = columns.gold_key.iter().map(|key| (REFERENCE_KEY, key.as_str()));
+    let settings: Vec<(&str, &str)> = answers.into_iter().chain(margin).chain(gold).collect();
     let required: Vec<&str> = settings.iter().map(|(_, column)| *column).collect();
     let rows = FileRows::read(files, &required, &optional).map_err(|error| with_remedies(error, &settings))?;
     name_unread(&rows, &[required, optional].concat());
@@ -150,11 +164,25 @@ fn read(row: &Row, tokenizer: &Tokenizer, options: &PairOptions) -> Result<RowOu
         }
     };
     let margin = options.columns.margin_key.as_ref().map(|key| margin(row, key)).transpose()?.flatten();
-    let pair = TokenizedPair { prompt, chosen, rejected, margin, row: place.clone(), cut: [0; 2] };
+    let gold = options.columns.gold_key.as_ref().map(|key| gold(row, key, &prompt, tokenizer, options)).transpose()?;
+    let pair = TokenizedPair { prompt, chosen, rejected, gold, margin, row: place.clone(), cut: [0; 3] };
     let longest = pair.longest();
     let result = cut(pair, options)?;
     notes.extend((result.is_ok() && longest > options.max_length).then_some(CUT));
     Ok(RowOutcome { result, notes, row: place })
+}
+
+/// Reads the gold answer in column `key`, to the same prompt as the pair.
+fn gold(row: &Row, key: &str, prompt: &[u32], tokenizer: &Tokenizer, options: &PairOptions) -> Result<Vec<u32>> {
+    let columns = PairColumns { rejected_key: key.to_owned(), ..options.columns.clone() };
+    let has_prompt = columns.prompt_key.as_ref().is_some_and(|key| row.values.get(key).is_some_and(|value| !value.is_null()));
+    ensure!(has_prompt, "column \"{key}\" is an answer without its prompt: set data.prompt_key to the column of prompts");
+    let [_, split] = PairTexts::read(row, tokenizer, &columns, &options.chat_kwargs)?.splits(tokenizer)?;
+    let whole = [split.prompt, split.answer].concat();
+    let Some(answer) = whole.strip_prefix(prompt).filter(|answer| !answer.is_empty()) else {
+        bail!("the answer in column \"{key}\" does not begin with the prompt that the other answers have")
+    };
+    Ok(answer.to_vec())
 }
 
 /// Cuts the sides to `max_length`. The inner error is the reason for skipping the pair.
@@ -183,9 +211,13 @@ fn cut(mut pair: TokenizedPair, options: &PairOptions) -> Result<Result<Tokenize
             Overlong::Right => {
                 pair.chosen.truncate(max - given);
                 pair.rejected.truncate(max - given);
+                if let Some(gold) = &mut pair.gold {
+                    gold.truncate(max - given);
+                }
             }
             Overlong::Left => {
-                pair.cut = [&pair.chosen, &pair.rejected].map(|answer| (given + answer.len()).saturating_sub(max));
+                let gold = pair.gold.as_deref().unwrap_or_default();
+                pair.cut = [&pair.chosen[..], &pair.rejected, gold].map(|answer| (given + answer.len()).saturating_sub(max));
             }
         }
     }

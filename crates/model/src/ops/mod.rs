@@ -43,7 +43,10 @@ pub use cube::sample as sample_on_gpu;
 pub use decode::{CacheRows, CacheView, decode_attention, write_rows};
 pub(crate) use decode::{copy_rows, write_keys_and_values};
 pub use flex::{add, cast, f32s, flex_f32, index, tensor_from_vec, to_host, whole_buffer};
-pub use head::{Compared, Divergence, Head, Softcap, TopK, head_backward, head_fused_backward, head_stats, head_top_k};
+pub use head::{
+    Compared, Divergence, Head, Softcap, SparseMeasure, TopK, head_backward, head_fused_backward, head_log_probs, head_stats,
+    head_top_k,
+};
 pub use linear::linear;
 pub(crate) use linear::{linear_cached, linear_frozen};
 pub use norm::{layer_norm, rms_norm};

@@ -72,7 +72,7 @@ fn prompts(
         max_prompt_length: data.max_prompt_length,
         truncation: data.truncation.to_layer(),
         filter_overlong_prompts: data.filter_overlong_prompts,
-        needs,
+        needs: RowNeeds { columns: needs.columns || config.distillation.context_key().is_some(), ..needs },
         chat_kwargs: data.apply_chat_template_kwargs.clone().into_iter().collect(),
         agents: agents.clone(),
         reading: RowSelection { take, on_malformed: data.on_malformed_row.to_layer() },

@@ -30,6 +30,8 @@ pub(crate) fn of_algorithm(config: &PpoConfig) -> Vec<UnusedOption> {
         (!config.has_reference(), "neither the policy loss nor a KL term needs a reference (use_kl_loss, use_kl_in_reward)");
     let no_sync = (!config.actor_rollout_ref.reference.sync_ref_model, "sync_ref_model is false");
     let no_filter = (!algorithm.filter_groups.enable, "algorithm.filter_groups.enable is false");
+    let no_echo = (!algorithm.echo.enable, "algorithm.echo.enable is false");
+    let one_turn = (!rollout.conversations().has_any(), "responses have one turn, and no environment writes");
     let no_pf_ppo = (!algorithm.use_pf_ppo, "algorithm.use_pf_ppo is false");
     let no_buffer = (
         rewards.reward_manager != Some(RewardManager::Dapo) || !rewards.reward_kwargs.overlong_buffer_cfg.enable,
@@ -105,6 +107,8 @@ pub(crate) fn of_algorithm(config: &PpoConfig) -> Vec<UnusedOption> {
             ],
         ),
         (by_range, &["algorithm.filter_groups.tolerance"]),
+        (no_echo, &["algorithm.echo.alpha", "algorithm.echo.roles"]),
+        (one_turn, &["algorithm.echo.enable", "algorithm.echo.alpha", "algorithm.echo.roles"]),
         (no_pf_ppo, &["algorithm.pf_ppo.reweight_method", "algorithm.pf_ppo.weight_pow"]),
         (plain_dapo, &["reward_model.reward_manager"]),
         (

@@ -9,6 +9,7 @@ use super::flex::{FlexCompared, flex_backward, flex_stats, flex_top_k};
 use super::fused_backward::flex_fused_backward;
 #[cfg(feature = "gpu")]
 use super::gpu::{GpuHead, gpu_top_k};
+use super::sparse::SparseMeasure;
 use super::tiles::FlexHead;
 use super::top_k::TopK;
 use super::types::{Compared, Head, HeadStats, TokenGrads, TokenStats};
@@ -101,6 +102,19 @@ pub fn head_top_k(head: Head, k: usize) -> TopK {
     }
 }
 
+/// Returns a copy of these entries with the log-probabilities that this distribution gives to their tokens; masked entries stay
+/// masked.
+///
+/// # Panics
+/// If the number of tokens differs, or an id is beyond the vocabulary.
+pub fn head_log_probs(head: Head, entries: &TopK) -> TopK {
+    let compared = Compared::TopK { teacher: entries, measure: SparseMeasure::Sum { min: None } };
+    let found = head_stats(head, &vec![0; entries.tokens()], Some(compared)).found;
+    let masked = |(known, found): (&f32, f32)| if *known == f32::NEG_INFINITY { *known } else { found };
+    let log_probs = entries.log_probs.iter().zip(found).map(masked).collect();
+    TopK { k: entries.k, ids: entries.ids.clone(), log_probs }
+}
+
 fn check(policy: Head, targets: &[u32], compared: Option<Compared>) {
     let (tokens, vocabulary) = (targets.len(), policy.w.dims()[0]);
     assert_eq!(policy.hidden.dims()[0], tokens);
@@ -122,7 +136,7 @@ fn check(policy: Head, targets: &[u32], compared: Option<Compared>) {
 mod tests {
     use burn::tensor::Device;
 
-    use super::super::{Divergence, GPU_CHUNK, Softcap, TokenStats};
+    use super::super::{Divergence, GPU_CHUNK, Softcap, SparseMeasure, TokenStats};
     use super::*;
     use crate::gpu_backends::any_gpu;
     use crate::ops::{tensor_from_vec, to_host};
@@ -226,8 +240,12 @@ mod tests {
                         Compared::Head(Head { hidden: &other_hidden, w: &other_w, softcap: other_softcap }, divergences[kind])
                     }
                     4 => Compared::Uniform,
-                    5 => Compared::TopK { teacher: &teacher, min: None },
-                    _ => Compared::TopK { teacher: &teacher, min: Some(-6.0) },
+                    5 => Compared::TopK { teacher: &teacher, measure: SparseMeasure::Sum { min: None } },
+                    6 => Compared::TopK { teacher: &teacher, measure: SparseMeasure::Sum { min: Some(-6.0) } },
+                    _ => {
+                        let measure = SparseMeasure::Divergence { beta: 0.3, add_tail: k < v };
+                        Compared::TopK { teacher: &teacher, measure }
+                    }
                 };
                 let stats = head_stats(head, &targets, Some(compared));
                 let of_tokens = |f: fn(f32) -> f32| (0..n).map(|i| f(i as f32)).collect();
@@ -240,7 +258,7 @@ mod tests {
                 let d = to_host(head_backward(head, &targets, &stats, &g, Some(compared), Some(&mut dw)));
                 (stats.tokens, d, to_host(dw))
             };
-            for kind in 0..7 {
+            for kind in 0..8 {
                 let ((got, d, dw), (want, d_want, dw_want)) = (run(&gpu, kind), run(&Device::flex(), kind));
                 let columns = |x: &TokenStats| {
                     let of_top_k = [&x.top_k.student_mass, &x.top_k.teacher_mass, &x.top_k.overlap, &x.top_k.overlap_advantage];

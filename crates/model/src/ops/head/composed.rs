@@ -52,10 +52,11 @@ pub(super) fn composed_stats(policy: Head, targets: &[u32], compared: Option<Com
     match compared {
         None => {}
         Some(Compared::Head(..) | Compared::Uniform) => stats.tokens.full_kl = column(4),
-        Some(Compared::TopK { teacher, min }) => {
+        Some(Compared::TopK { teacher, measure }) => {
             let student: Vec<f32> = all.chunks_exact(width).flat_map(|row| row[4..width - 1].iter().copied()).collect();
-            let Comparison { divergence, pull, stats: top_k } = compare(teacher, &student, &column(width - 1), min);
+            let Comparison { divergence, pull, stats: top_k } = compare(teacher, &student, &column(width - 1), measure);
             (stats.tokens.full_kl, stats.tokens.top_k, stats.pull) = (divergence, top_k, pull);
+            stats.found = student;
         }
     }
     stats

@@ -8,6 +8,7 @@ use super::super::flex::{matmul as mm, tensor_from_vec, threads, to_host};
 use super::super::simd::{self, LogSum};
 use super::divergence::Divergence;
 use super::softmax::{RunningSums, softmax};
+use super::sparse::SparseMeasure;
 use super::tiles::{FlexHead, Tiles};
 use super::top_k::{Comparison, Largest, TopK, compare};
 use super::types::{Compared, HeadStats, Softcap, TokenGrads, TokenStats};
@@ -15,7 +16,7 @@ use super::types::{Compared, HeadStats, Softcap, TokenGrads, TokenStats};
 /// [`Compared`] with values that can be read as slices.
 pub(super) enum FlexCompared<'a> {
     Head(Box<FlexHead>, Divergence),
-    TopK { teacher: &'a TopK, min: Option<f32> },
+    TopK { teacher: &'a TopK, measure: SparseMeasure },
     Uniform,
 }
 
@@ -23,7 +24,7 @@ impl<'a> FlexCompared<'a> {
     pub(super) fn new(compared: Compared<'a>) -> Option<Self> {
         Some(match compared {
             Compared::Head(head, divergence) => Self::Head(Box::new(FlexHead::new(head)?), divergence),
-            Compared::TopK { teacher, min } => Self::TopK { teacher, min },
+            Compared::TopK { teacher, measure } => Self::TopK { teacher, measure },
             Compared::Uniform => Self::Uniform,
         })
     }
@@ -33,7 +34,7 @@ pub(super) fn flex_stats(policy: &FlexHead, targets: &[u32], compared: Option<&F
     match compared {
         None => plain_stats(&softmax(policy, targets, (), |_, _, _, ()| ()).0),
         Some(FlexCompared::Head(head, divergence)) => stats_with_head(policy, targets, head, *divergence),
-        Some(FlexCompared::TopK { teacher, min }) => stats_with_top_k(policy, targets, teacher, *min),
+        Some(FlexCompared::TopK { teacher, measure }) => stats_with_top_k(policy, targets, teacher, *measure),
         Some(FlexCompared::Uniform) => stats_with_uniform(policy, targets),
     }
 }
@@ -69,7 +70,7 @@ fn stats_with_head(policy: &FlexHead, targets: &[u32], reference: &FlexHead, div
     stats
 }
 
-fn stats_with_top_k(policy: &FlexHead, targets: &[u32], teacher: &TopK, min: Option<f32>) -> HeadStats {
+fn stats_with_top_k(policy: &FlexHead, targets: &[u32], teacher: &TopK, measure: SparseMeasure) -> HeadStats {
     let k = teacher.k;
     let (sums, seen) = softmax(policy, targets, (vec![0f32; k], Largest::new(k)), |i, start, x, (logits, largest)| {
         for (logit, &id) in logits.iter_mut().zip(teacher.ids(i)) {
@@ -83,8 +84,9 @@ fn stats_with_top_k(policy: &FlexHead, targets: &[u32], teacher: &TopK, min: Opt
     let log_prob = |(i, x): (usize, f32)| stats.log_sums[i].log_p(x);
     let student: Vec<f32> = seen.iter().enumerate().flat_map(|(i, (x, _))| x.iter().map(move |&x| log_prob((i, x)))).collect();
     let thresholds: Vec<f32> = seen.iter().enumerate().map(|(i, (_, largest))| log_prob((i, largest.min()))).collect();
-    let Comparison { divergence, pull, stats: top_k } = compare(teacher, &student, &thresholds, min);
+    let Comparison { divergence, pull, stats: top_k } = compare(teacher, &student, &thresholds, measure);
     (stats.tokens.full_kl, stats.tokens.top_k, stats.pull) = (divergence, top_k, pull);
+    stats.found = student;
     stats
 }
 

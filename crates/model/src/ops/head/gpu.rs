@@ -97,14 +97,15 @@ impl<'a> GpuHead<'a> {
                 stats.tokens.full_kl = column(0).zip(other.tokens.entropy).map(|(d, entropy)| d + of_teacher(entropy)).collect();
                 stats.reference = other.log_sums;
             }
-            Some(Compared::TopK { teacher, min }) => {
+            Some(Compared::TopK { teacher, measure }) => {
                 let rows = found.chunks_exact(teacher.k + 1).zip(&stats.log_sums);
                 let log_probs: Vec<f32> = rows.flat_map(|(row, sum)| row.iter().map(|&x| sum.log_p(x))).collect();
                 let rows = || log_probs.chunks_exact(teacher.k + 1);
                 let student: Vec<f32> = rows().flat_map(|row| &row[..teacher.k]).copied().collect();
                 let thresholds: Vec<f32> = rows().map(|row| row[teacher.k]).collect();
-                let Comparison { divergence, pull, stats: top_k } = compare(teacher, &student, &thresholds, min);
+                let Comparison { divergence, pull, stats: top_k } = compare(teacher, &student, &thresholds, measure);
                 (stats.tokens.full_kl, stats.tokens.top_k, stats.pull) = (divergence, top_k, pull);
+                stats.found = student;
             }
         }
     }

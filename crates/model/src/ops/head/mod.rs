@@ -11,7 +11,7 @@
 //! - `flex`: the implementation on the CPU, and `fused_backward` for losses whose terms read only their own token;
 //! - `gpu`: the implementation on GPUs, and `gpu_gradient_inputs`, its per-token inputs;
 //! - `composed`: burn's operations for other cases (f64, and bfloat16 on the CPU);
-//! - `divergence`: the formulas; `top_k`: the sparse teacher.
+//! - `divergence`: the formulas; `top_k`: the sparse teacher; `sparse`: the measures on its tokens.
 
 mod calls;
 mod composed;
@@ -24,14 +24,16 @@ mod gpu;
 mod gpu_gradient_inputs;
 mod products;
 mod softmax;
+mod sparse;
 mod tiles;
 mod top_k;
 mod types;
 
-pub use calls::{head_backward, head_fused_backward, head_stats, head_top_k};
+pub use calls::{head_backward, head_fused_backward, head_log_probs, head_stats, head_top_k};
 pub use divergence::Divergence;
 pub(crate) use fused_backward::tokens_at_once;
 pub(crate) use products::GPU_CHUNK;
+pub use sparse::SparseMeasure;
 pub use tiles::tile;
 pub use top_k::{TopK, TopKStats};
 pub use types::{Compared, Head, HeadStats, Softcap, TokenGrads, TokenStats};

@@ -1,11 +1,13 @@
 //! The sparse teacher: at each token only its top-k tokens and their log-probabilities are known.
 //!
-//! The loss is verl's `forward_kl_topk`: D = Σ_k q_k·(log q_k − log p_k). Its derivative by the logits of the policy is S·p − Σ_k
-//! q_k·onehot_k with S = Σ_k q_k. The mass outside the k tokens is ignored, so D may be negative.
+//! The loss is a function D of the policy's log-probabilities log p_k of these tokens. With pull_k = −∂D/∂log p_k, its derivative by
+//! the logits of the policy is S·p − Σ_k pull_k·onehot_k with S = Σ_k pull_k. For verl's `forward_kl_topk`, Σ_k q_k·(log q_k −
+//! log p_k), pull_k is q_k; the mass outside the k tokens is ignored, so D may be negative. Others: [`SparseMeasure`].
 
 use std::ops::Range;
 
 use super::super::simd;
+use super::sparse::{self, SparseMeasure};
 
 /// The top-k tokens of a teacher at each of n tokens, the most probable first.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,6 +29,26 @@ impl TopK {
             part.log_probs.extend_from_slice(&self.log_probs[range]);
         }
         part
+    }
+
+    /// Returns the entries of both, each token once. Where a position has fewer, an entry is masked.
+    pub fn union(&self, other: &Self) -> Self {
+        let all: Vec<Vec<u32>> = (0..self.tokens())
+            .map(|token| {
+                let mut ids = self.ids(token).to_vec();
+                let more: Vec<u32> = other.ids(token).iter().copied().filter(|id| !ids.contains(id)).collect();
+                ids.extend(more);
+                ids
+            })
+            .collect();
+        let k = all.iter().map(Vec::len).max().unwrap_or(self.k);
+        let (mut ids, mut log_probs) = (Vec::new(), Vec::new());
+        for own in all {
+            let masked = k - own.len();
+            log_probs.extend(own.iter().map(|_| 0.0).chain(std::iter::repeat_n(f32::NEG_INFINITY, masked)));
+            ids.extend(own.iter().copied().chain(std::iter::repeat_n(own[0], masked)));
+        }
+        Self { k, ids, log_probs }
     }
 
     pub(super) fn ids(&self, token: usize) -> &[u32] {
@@ -62,9 +84,12 @@ pub(super) struct Comparison {
 
 /// Compares the teacher's entries with the policy's log-probabilities `student` [n, k] of the same tokens. `thresholds` [n] are
 /// the policy's k-th largest log-probabilities.
-pub(super) fn compare(teacher: &TopK, student: &[f32], thresholds: &[f32], min: Option<f32>) -> Comparison {
+pub(super) fn compare(teacher: &TopK, student: &[f32], thresholds: &[f32], measure: SparseMeasure) -> Comparison {
     let mut all = Comparison::default();
-    let min = min.map_or(f64::NEG_INFINITY, f64::from);
+    let min = match measure {
+        SparseMeasure::Sum { min: Some(min) } => f64::from(min),
+        _ => f64::NEG_INFINITY,
+    };
     for (token, &threshold) in thresholds.iter().enumerate() {
         let at = token * teacher.k..(token + 1) * teacher.k;
         let (mut divergence, mut student_mass, mut teacher_mass, mut overlap, mut advantage) = (0.0, 0.0, 0.0, 0.0, 0.0);
@@ -86,6 +111,9 @@ pub(super) fn compare(teacher: &TopK, student: &[f32], thresholds: &[f32], min: 
                 advantage -= q * apart;
             }
         }
+        if let SparseMeasure::Divergence { beta, add_tail } = measure {
+            divergence = pulls_of_divergence(teacher, student, token, (beta, add_tail), &mut all.pull);
+        }
         all.divergence.push(divergence as f32);
         all.stats.student_mass.push(student_mass as f32);
         all.stats.teacher_mass.push(teacher_mass as f32);
@@ -93,6 +121,19 @@ pub(super) fn compare(teacher: &TopK, student: &[f32], thresholds: &[f32], min: 
         all.stats.overlap_advantage.push((advantage / f64::max(overlap, 1.0)) as f32);
     }
     all
+}
+
+/// Replaces the pulls of a token, the last of `pull`, by those of a divergence, and returns its value.
+fn pulls_of_divergence(teacher: &TopK, student: &[f32], token: usize, measure: (f64, bool), pull: &mut [f32]) -> f64 {
+    let at = token * teacher.k..(token + 1) * teacher.k;
+    let known = |i: &usize| teacher.log_probs[*i] != f32::NEG_INFINITY;
+    let entries: Vec<(f64, f64)> =
+        at.clone().filter(known).map(|i| (f64::from(teacher.log_probs[i]), f64::from(student[i]))).collect();
+    let (divergence, slopes) = sparse::divergence(&entries, measure.0, measure.1);
+    for (i, slope) in at.filter(known).zip(slopes) {
+        pull[i] = -slope as f32;
+    }
+    divergence
 }
 
 /// The k largest logits of a token so far with their ids, the largest first; of equal logits the lower id.

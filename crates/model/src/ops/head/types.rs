@@ -4,6 +4,7 @@ use burn::tensor::Tensor;
 
 use super::super::simd::{self, LogSum};
 use super::divergence::Divergence;
+use super::sparse::SparseMeasure;
 use super::top_k::{TopK, TopKStats};
 
 /// Hidden states [n, h] and the matrix [v, h] of the head, in one dtype. With bf16, only the matmul is computed in bf16; logits
@@ -44,8 +45,8 @@ impl Softcap {
 pub enum Compared<'a> {
     /// The distribution of a second model, by one of the divergences. Its hidden states may have another width.
     Head(Head<'a>, Divergence),
-    /// The top-k tokens of a teacher: Σ_k q_k·(log q_k − log p_k). Log-probabilities of both below `min` are raised to `min`.
-    TopK { teacher: &'a TopK, min: Option<f32> },
+    /// Some tokens of a teacher, by one of the measures on them.
+    TopK { teacher: &'a TopK, measure: SparseMeasure },
     /// The uniform distribution u over the vocabulary of V tokens, by the cross-entropy −Σ u·log π = −Σ log π / V.
     Uniform,
 }
@@ -87,6 +88,8 @@ pub struct HeadStats {
     pub(super) reference: Vec<LogSum>,
     /// A part of the divergence that its gradient needs, see [`Divergence`]; empty in the composed body.
     pub(super) part: Vec<f32>,
-    /// Teacher probabilities q_k of the top-k tokens, [n, k]; 0 where log p_k was raised; empty without a teacher.
+    /// −dD/d log p_k of the teacher's tokens, [n, k]; empty without a teacher.
     pub(super) pull: Vec<f32>,
+    /// log p_k of the teacher's tokens, [n, k]; empty without a teacher.
+    pub(super) found: Vec<f32>,
 }
