@@ -37,5 +37,5 @@ pub fn off_policy_keep(x: &OffPolicyColumns, threshold: f64) -> Vec<f32> {
 pub(super) fn off_policy_share(mask: &[f32], keep: &[f32]) -> Metric {
     let trained = || mask.iter().zip(keep).filter(|&(&m, _)| m != 0.0);
     let left_out = trained().filter(|&(_, &keep)| keep == 0.0).count();
-    Metric { name: "actor/off_policy_masked", sum: left_out as f64, count: trained().count() as f64 }
+    Metric { name: "actor/off_policy_masked".into(), sum: left_out as f64, count: trained().count() as f64 }
 }

@@ -103,7 +103,7 @@ impl HfConfig {
             .with_context(|| format!("config.json of a {model_type} model"))?;
         let scales_queries = |key: &&str| self.json.get(*key).is_some_and(|rope| rope.get("llama_4_scaling_beta").is_some());
         if let Some(key) =
-            ["rope_parameters", "rope_scaling"].iter().find(scales_queries).filter(|_| config.query_scaling.is_none())
+            ["rope_parameters", "rope_scaling"].into_iter().find(scales_queries).filter(|_| config.query_scaling.is_none())
         {
             bail!(
                 "config.json of a {model_type} model: `{key}`: `llama_4_scaling_beta` is not supported; this family has no such factor"

@@ -64,13 +64,13 @@ impl LearningSide {
                 Err(error) if index == 0 && !self.has_critic() => return Err(nothing_updated(error, at.step)),
                 accumulated => accumulated.with_context(|| format!("step {}, update {}", at.step, index + 1))?,
             };
+            if let Some(probe) = &at.probe {
+                self.look(probe, index + 1, &mut mini, &gradients)?;
+            }
             if let Some((entropy, settings)) = &mut self.adaptive_entropy {
                 entropy.update(own.sum_of_update(MEASURED_ENTROPY), settings);
             }
             totals.merge(vec![(own, None)]);
-            if let Some(probe) = &at.probe {
-                self.look(probe, index + 1, &mut mini, &gradients)?;
-            }
             let weights = self.actor.sample();
             let update = match &nonfinite {
                 None => self.actor.update(gradients, lr)?,
@@ -401,7 +401,7 @@ fn with_echo(mut result: LossResult, log_prob: &[f32], weights: &[f32], totals: 
     result.loss += loss;
     result.terms.push(("actor/echo_loss", loss));
     if count > 0.0 {
-        totals.add_metrics(&[Metric { name: "actor/echo_nll", sum, count }]);
+        totals.add_metrics(&[Metric { name: "actor/echo_nll".into(), sum, count }]);
     }
     result
 }
