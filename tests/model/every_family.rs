@@ -1,4 +1,4 @@
-//! Every golden model, whatever its family: generation, packed batches, gradient checkpointing, adapters and files.
+//! Every golden model of every family: generation, packed batches, gradient checkpointing, adapters and files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

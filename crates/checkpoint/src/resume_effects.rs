@@ -133,7 +133,13 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     (Refused(CheckpointPart::Policy), &["actor_rollout_ref.model.lora_*", "actor_rollout_ref.model.*_modules"]),
     (
         Refused(CheckpointPart::Critic),
-        &["critic.model.path", "critic.model.init", "critic.model.lora_*", "critic.model.*_modules"],
+        &[
+            "critic.model.path",
+            "critic.model.init",
+            "critic.model.override_config.**",
+            "critic.model.lora_*",
+            "critic.model.*_modules",
+        ],
     ),
     (Effect, &["model.dtype", "actor_rollout_ref.model.dtype", "critic.model.dtype"]),
     (MEMORY, &["**.enable_gradient_checkpointing"]),

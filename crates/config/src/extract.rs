@@ -14,6 +14,7 @@ const PASSED_AS_JSON: &[&str] = &[
     "custom_reward_function.reward_kwargs",
     "data.apply_chat_template_kwargs",
     "actor_rollout_ref.model.override_config",
+    "critic.model.override_config",
     "model.override_config",
     "actor_rollout_ref.actor.optim.override_optimizer_config",
     "critic.optim.override_optimizer_config",

@@ -77,7 +77,7 @@ const NUMBERS: &[&str] = &[
 ];
 const OTHERS: &[&str] = &["rope_type", "type", "truncate", "short_factor", "long_factor"];
 
-/// The types of layers that have rope parameters of their own.
+/// The types of layers with separate rope parameters.
 const LAYER_TYPES: [&str; 2] = ["full_attention", "sliding_attention"];
 
 impl RopeConfig {
@@ -114,7 +114,7 @@ impl RopeConfig {
     /// Reads the rotations of layers without and with a window. In transformers 5 `rope_parameters` has an object for each; in
     /// transformers 4 `rope_theta` and `rope_scaling` are those of layers without a window. `full` is the default base of layers
     /// without a window. `sliding` is the base of the others: its key in transformers 4, if there is one, and its default.
-    pub fn read_by_layer_type(config: &HfReader, full: f64, sliding: (Option<&str>, f64)) -> Result<[Self; 2]> {
+    pub(crate) fn read_by_layer_type(config: &HfReader, full: f64, sliding: (Option<&str>, f64)) -> Result<[Self; 2]> {
         let outer_full = config.f64_or("rope_theta", full)?;
         let outer_sliding = sliding.0.map_or(Ok(sliding.1), |key| config.f64_or(key, sliding.1))?;
         let Some(parameters) = config.get("rope_parameters") else {
@@ -130,7 +130,7 @@ impl RopeConfig {
         let [full, sliding] = LAYER_TYPES.map(|kind| Nested::of(by_type.get(kind).filter(|value| !value.is_null())));
         let (full, sliding) = (full?, sliding?);
         if let Some(truncate) = [&full, &sliding].iter().find_map(|nested| nested.value("truncate")) {
-            // transformers 5 reads it beside the layer types, where it cannot be.
+            // transformers 5 reads it next to the layer types, where it cannot be.
             ensure!(
                 truncate == &Value::Bool(true),
                 "rope parameters: `truncate: {truncate}` is not supported for one type of layers"

@@ -35,8 +35,16 @@ impl CausalLm {
     /// # Errors
     /// The errors of [`load_labels`](Self::load_labels).
     pub fn load_scalar(folder: &Path, init: Init, fresh_head: Option<u64>, device: &Device) -> Result<Self> {
+        Self::load_scalar_as(folder, HfConfig::read(folder)?, init, fresh_head, device)
+    }
+
+    /// Does what [`load_scalar`](Self::load_scalar) does, with `hf` in place of the folder's config.json.
+    ///
+    /// # Errors
+    /// The errors of [`load_labels`](Self::load_labels).
+    pub fn load_scalar_as(folder: &Path, hf: HfConfig, init: Init, fresh_head: Option<u64>, device: &Device) -> Result<Self> {
         let new = fresh_head.map(|seed| NewHead { kind: Classifier::Tokens, init: HeadInit::Normal, seed });
-        Self::load_labels(folder, init, 1, new, device)
+        Self::load_labels_as(folder, hf, init, 1, new, device)
     }
 
     /// Returns the value of the state before every response token, in the order of the sequences, without gradients.

@@ -141,7 +141,7 @@ fn plan_critic(
     update: &UpdatePlan,
 ) -> Result<(MemoryEstimate, Line)> {
     let (settings, folder) = (&config.critic, config.critic.model.path.as_path());
-    let hf = HfConfig::read(folder)?;
+    let hf = HfConfig::read_overridden(folder, settings.model.override_config.clone())?;
     let decoder = hf.scalar_decoder(true).context("critic.model.path")?;
     inputs.check_model(&decoder, config).context("critic.model.path")?;
     let critic = SecondModel { key: "critic.model.path", folder, role: "critic", first: "policy" };

@@ -35,6 +35,7 @@ use burnish_config::Loaded;
 use burnish_config::schema::{Device, KlControllerKind, PpoConfig};
 use burnish_distributed::Ranks;
 use burnish_model::CausalLm;
+use burnish_model::hf_config::HfConfig;
 use burnish_model::memory::ElementCount;
 use burnish_run::Output;
 use burnish_util::interrupt::Interrupt;
@@ -236,7 +237,9 @@ fn advantages(config: &Arc<PpoConfig>, estimator: Option<Arc<RunEstimator>>, ran
 fn load_critic(config: &PpoConfig, inputs: &TrainerInputs, device: &burn::tensor::Device) -> Result<CausalLm> {
     let (model, seed) = (&config.critic.model, config.trainer.seed);
     let init = model_init(model.init, seed);
-    let loaded = CausalLm::load_scalar(model.path.as_path(), init, Some(seed), device).context("critic.model.path")?;
+    let folder = model.path.as_path();
+    let hf = HfConfig::read_overridden(folder, model.override_config.clone()).context("critic.model.path")?;
+    let loaded = CausalLm::load_scalar_as(folder, hf, init, Some(seed), device).context("critic.model.path")?;
     inputs.check_model(&loaded.config, config).with_context(|| format!("critic.model.path={}", model.path))?;
     let bfloat16 = is_bfloat16(model.dtype, config.trainer.device, device);
     let computing = loaded.computing(bfloat16, model.enable_gradient_checkpointing);

@@ -337,7 +337,6 @@ pub(super) const RL: &[(&str, KeyTreatment)] = &[
     ("critic.rollout_n", Ignored("only actor_rollout_ref.rollout.n sets the number of responses")),
     ("critic.model.tokenizer_path", Ignored("the critic reads the tokens of the policy")),
     ("critic.model.override_config.moe_config.**", Ignored(NO_MOE)),
-    ("critic.model.override_config.**", Refused(CONFIG_OF_MODEL)),
     ("critic.model.custom_chat_template", Ignored("the critic reads the tokens of the policy")),
     ("reward_model.reward_loop_class_name", Refused(NO_PYTHON)),
     ("reward_model.reward_loop_module_path", Refused(NO_PYTHON)),

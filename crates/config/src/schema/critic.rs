@@ -3,7 +3,7 @@
 use super::actor::CheckpointConfig;
 use super::lora::lora_keys;
 use super::optim::OptimConfig;
-use super::types::{Dtype, Location, ModelInit, OneOrMany};
+use super::types::{Dtype, Location, ModelInit, OneOrMany, OpenMapping};
 use serde::{Deserialize, Serialize};
 
 /// The value model and its update.
@@ -34,6 +34,7 @@ pub struct CriticConfig {
 #[serde(deny_unknown_fields)]
 pub struct CriticModelConfig {
     pub path: Location,
+    pub override_config: OpenMapping,
     pub init: ModelInit,
     pub dtype: Dtype,
     pub enable_gradient_checkpointing: bool,
