@@ -11,7 +11,7 @@ use crate::trainer::sampling::ReportedNames;
 use burnish_algorithm::advantage::{Component, Need, RoleBaselines};
 use burnish_algorithm::kl::{KlController, KlPenalty, apply_kl_in_reward};
 use burnish_algorithm::pf_ppo::{Reweighting, resample};
-use burnish_algorithm::reward_shaping::{LengthPenalty, NormalizeAdvantages, RewardShaping, whiten_rewards};
+use burnish_algorithm::reward_shaping::{LengthPenalty, NormalizeAdvantages, RewardShaping, subtract_teacher_kl, whiten_rewards};
 use burnish_algorithm::rollout_correction::{RolloutCorrection, off_policy_metrics};
 use burnish_checkpoint::{Changes, KL_COEF};
 use burnish_config::PpoConfig;
@@ -66,6 +66,7 @@ impl Advantages {
                 self.rewards(batch, &scores, metrics);
                 self.correct(batch, metrics);
                 self.estimate(&estimator, batch, &scores, reported)?;
+                self.teacher_term(batch, metrics);
                 self.normalize(batch, metrics);
             }
         }
@@ -114,10 +115,7 @@ impl Advantages {
 
     /// Writes the rewards: scores, less the KL term.
     fn rewards(&mut self, batch: &mut Batch, scores: &[f32], metrics: &mut Metrics) {
-        // Without its own pass, the policy before the update is the policy that generated; in bypass mode it is the distribution
-        // that was sampled from.
-        let generated = if self.bypass { Column::RolloutLogProb } else { Column::SampledLogProb };
-        let old = batch.get(Column::OldLogProb).filter(|_| !self.bypass).unwrap_or(&batch[generated]);
+        let old = self.old_log_prob(batch);
         let mut rewards = match (&mut self.kl_in_reward, batch.get(Column::RefLogProb)) {
             (Some((penalty, controller)), Some(reference)) => {
                 let kl = penalty.values(old, reference, batch.get(Column::FullKl));
@@ -136,6 +134,24 @@ impl Advantages {
             rewards = whiten_rewards(&rewards, &batch.counted_mask());
         }
         batch.set(Column::Rewards, rewards);
+    }
+
+    /// Returns the log-probs under the policy before the update. Without its own pass that is the policy that generated; in bypass
+    /// mode, the distribution that was sampled from.
+    fn old_log_prob<'a>(&self, batch: &'a Batch) -> &'a [f32] {
+        let generated = if self.bypass { Column::RolloutLogProb } else { Column::SampledLogProb };
+        batch.get(Column::OldLogProb).filter(|_| !self.bypass).unwrap_or(&batch[generated])
+    }
+
+    /// Subtracts the distance from the teacher, if set.
+    fn teacher_term(&self, batch: &mut Batch, metrics: &mut Metrics) {
+        let (Some(coef), Some(teacher)) = (self.config.distillation.in_advantages(), batch.get(Column::TeacherLogProb)) else {
+            return;
+        };
+        let mut advantages = batch[Column::Advantages].to_vec();
+        let distance = subtract_teacher_kl(&batch[Column::Mask], self.old_log_prob(batch), teacher, coef, &mut advantages);
+        batch.set(Column::Advantages, advantages);
+        metrics.set("distillation/opd_reverse_kl", distance);
     }
 
     /// Computes and reports importance weights and rejections for the difference between generation and training. In bypass mode

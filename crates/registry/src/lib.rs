@@ -94,13 +94,8 @@ impl Need {
     pub fn reads(self) -> &'static [&'static str] {
         match self {
             Self::Components => &["algorithm.gdpo_reward_keys", "algorithm.gdpo_reward_weights"],
-            Self::Group
-            | Self::Critic
-            | Self::GreedyBaseline
-            | Self::RoleBaseline
-            | Self::SumPiSquared
-            | Self::Reference
-            | Self::Rollout => &[],
+            Self::RoleBaseline => &["algorithm.rae_decay"],
+            Self::Group | Self::Critic | Self::GreedyBaseline | Self::SumPiSquared | Self::Reference | Self::Rollout => &[],
         }
     }
 }

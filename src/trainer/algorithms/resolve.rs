@@ -51,16 +51,16 @@ pub(crate) fn reads_sum_pi_squared(config: &PpoConfig) -> bool {
 }
 
 /// Returns true if the old policy's log-probs need a separate pass. With a single update per step the old policy is the updated
-/// one: every ratio is exactly 1, and a KL term in the rewards can use the log-probs reported by generation. That requires equal
-/// temperatures (greedy responses are reported at 1; the user's loops may sample a turn at another) and float32 (in bfloat16 the
+/// one: every ratio is exactly 1, and a KL term in the rewards, or a teacher's in the advantages, can use the log-probs reported by
+/// generation. That requires equal temperatures (greedy responses are reported at 1; the user's loops may sample a turn at another) and float32 (in bfloat16 the
 /// two differ too much). In bypass mode, and in losses whose ratio is to the policy that generated, that policy replaces the old one.
 pub(crate) fn needs_old_log_probs(config: &PpoConfig, plan: &BatchPlan, corrections: &Correction) -> bool {
     let rollout = &config.actor_rollout_ref.rollout;
     let exact = !config.actor_rollout_ref.model.dtype.is_bfloat16(config.trainer.device);
     let one_temperature = rollout.agent.agent_loop_config_path.is_none();
     let reported = exact && one_temperature && (rollout.do_sample || rollout.temperature == 1.0);
-    let read =
-        !plan.on_policy() && !is_to_rollout(config) || config.has_kl_in_reward() && !reported || corrections.correction.is_some();
+    let compared = config.has_kl_in_reward() || config.distillation.in_advantages().is_some();
+    let read = !plan.on_policy() && !is_to_rollout(config) || compared && !reported || corrections.correction.is_some();
     read && !corrections.bypass || reads_sum_pi_squared(config) || rollout.calculate_log_probs
 }
 

@@ -85,6 +85,7 @@ pub(crate) fn load(config: &PpoConfig, inputs: &TrainerInputs, policy: &CausalLm
         measure: measure(config)?,
         is_clip: loss.distillation_is_clip,
         with_rewards: loss.use_task_rewards.then_some(loss.distillation_loss_coef),
+        in_advantages: config.distillation.in_advantages().is_some(),
         loss_max_clamp: loss.loss_max_clamp.map(|max| max as f32),
         policy_gradient: if loss.use_policy_gradient { Some(policy_gradient(config)?) } else { None },
     }))
@@ -193,6 +194,7 @@ pub(crate) fn unused_options(config: &DistillationConfig, once: Condition) -> Ve
             key!("iw_opd_epsilon"),
             key!("use_task_rewards"),
             key!("distillation_loss_coef"),
+            key!("opd_kl_coef"),
             key!("loss_max_clamp"),
             key!("log_prob_min_clamp"),
             key!("use_policy_gradient"),
@@ -253,6 +255,11 @@ pub(crate) fn unused_options(config: &DistillationConfig, once: Condition) -> Ve
         (no_iw_opd, &[key!("iw_opd_gamma"), key!("iw_opd_epsilon")]),
         (once, &[key!("distillation_is_clip")]),
         (alone, &[key!("distillation_loss_coef")]),
+        (
+            (loss.opd_kl_coef.is_some(), "opd_kl_coef puts the teacher into the advantages"),
+            &[key!("distillation_loss_coef"), key!("loss_max_clamp"), key!("use_policy_gradient")],
+        ),
+        ((loss.opd_kl_coef.is_some(), "opd_kl_coef puts the teacher into the advantages"), &clipping),
         (direct, &clipping),
         (both, &[key!("clip_ratio")]),
         (unsigned, &[key!("clip_ratio_high")]),

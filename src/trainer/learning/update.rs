@@ -275,7 +275,7 @@ impl LearningSide {
         if let (Some(custom), Some(counts), false) = (&self.custom_loss, counts, x.log_prob.is_empty()) {
             result = custom.add(result, &x, self.aggregation, counts)?;
         }
-        let result = match self.distillation.as_ref().filter(|_| !x.log_prob.is_empty()) {
+        let result = match self.distillation.as_ref().filter(|teacher| !teacher.in_advantages && !x.log_prob.is_empty()) {
             Some(distillation) => {
                 let judged = TeacherLossInputs {
                     columns: self.judged(x, columns),

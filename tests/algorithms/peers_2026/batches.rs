@@ -3,7 +3,7 @@
 use burnish::algorithm::advantage::RoleBaselines;
 use burnish::algorithm::aggregate::{self, AllOf, grouped_token_weights};
 use burnish::algorithm::filter_groups::keep_groups;
-use burnish::algorithm::reward_shaping::{LengthPenalty, ResponseSize};
+use burnish::algorithm::reward_shaping::{LengthPenalty, ResponseSize, subtract_teacher_kl};
 use serde_json::{Value, json};
 
 use super::case::{PeerCase, number};
@@ -32,6 +32,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         },
     },
     Entry { algorithm: "rae", precision: Precision::Double, run: rae, left_out: &[], deviates: never },
+    Entry {
+        algorithm: "opd_in_advantages",
+        precision: Precision::Column,
+        run: opd_in_advantages,
+        left_out: &[("opd_reverse_kl", "a value per token, of which the mean is reported")],
+        deviates: never,
+    },
 ];
 
 /// SkyRL scales the advantages; our weights scale the loss, which is linear in them.
@@ -85,6 +92,23 @@ fn length_penalty(case: &PeerCase) -> Value {
     };
     let advantages: Vec<f64> = scores.iter().zip(&groups).map(|(score, &group)| score - mean(group)).collect();
     json!({ "advantage_of_response": advantages })
+}
+
+fn opd_in_advantages(case: &PeerCase) -> Value {
+    let [old, teacher, mut advantages] = ["old_log_probs", "teacher_log_probs", "advantages"].map(|name| case.column(name));
+    let coef = case.option_number("opd_kl_coef");
+    let mean = subtract_teacher_kl(&case.mask, &old, &teacher, coef, &mut advantages);
+    let of_trained = (0..case.mask.len()).filter(|&t| case.mask[t] != 0.0);
+    let theirs: Vec<f64> = case.json["out"]["opd_reverse_kl"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|row| row.as_array().unwrap())
+        .map(number)
+        .collect();
+    let (sum, count) = of_trained.fold((0.0, 0.0), |(sum, count), t| (sum + theirs[t], count + 1.0));
+    assert!((mean - sum / count).abs() < 1e-6, "{}", case.id());
+    json!({ "advantages": case.ragged(&advantages) })
 }
 
 /// A trace with an error has no score here.

@@ -4,7 +4,6 @@
 pub(super) const NOT_YET: &[(&str, &str)] = &[
     // Estimators and shapings.
     ("hierarchical_grpo", "rows have no roles within an episode, and no task that several rows share"),
-    ("opd_in_advantages", "not built"),
     // Corrections.
     // Entropy, KL and counts.
     // Losses.

@@ -45,7 +45,7 @@ impl VerdictRow {
             Some(start) => name.starts_with(start),
             None => *pattern == name,
         };
-        self.peer == peer && self.list == list && self.names.iter().any(|pattern| fits(&pattern))
+        self.peer == peer && self.list == list && self.names.iter().any(fits)
     }
 
     /// Returns the reason why the verdict does not hold for a name.

@@ -19,7 +19,7 @@ pub(super) const ESTIMATOR: Estimator = Estimator {
           When: games between roles whose scores differ by role and not by prompt, with one response to each prompt. The first \
           1/(1 − d) responses of a role see a baseline near 0.",
     needs: &[Need::RoleBaseline],
-    reads: &["algorithm.rae_decay"],
+    reads: &[],
     refuses: &[],
     run,
 };

@@ -14,6 +14,7 @@ mod reward_clip;
 mod scores;
 mod shaping;
 mod stop_properly;
+mod teacher_kl;
 mod whiten_rewards;
 
 pub use length_penalty::{LengthPenalty, ResponseSize};
@@ -21,6 +22,7 @@ pub use normalize_advantages::NormalizeAdvantages;
 pub use overlong::{Extras, OverlongBuffer};
 pub use scores::RewardShaping;
 pub use shaping::Shaping;
+pub use teacher_kl::subtract_teacher_kl;
 pub use whiten_rewards::whiten_rewards;
 
 /// All steps, in the order in which they are applied.
@@ -32,6 +34,7 @@ pub static SHAPINGS: &[Shaping] = &[
     normalize_reward::SHAPING,
     reward_clip::SHAPING,
     whiten_rewards::SHAPING,
+    teacher_kl::SHAPING,
     normalize_advantages::SHAPING,
 ];
 
@@ -42,7 +45,8 @@ mod tests {
     #[test]
     fn every_step_says_what_it_is() {
         for Shaping { name, doc } in SHAPINGS {
-            let from = ["\nverl: ", "\nTRL: ", "\nOpenRLHF: ", "\nprime-rl: "].iter().any(|source| doc.contains(source));
+            let from =
+                ["\nverl: ", "\nTRL: ", "\nOpenRLHF: ", "\nprime-rl: ", "\nslime: "].iter().any(|source| doc.contains(source));
             assert!(from && doc.contains("\nFormula: ") && doc.contains("\nWhen: "), "{name}");
             assert_eq!(SHAPINGS.iter().filter(|other| other.name == *name).count(), 1, "{name}");
         }

@@ -53,6 +53,7 @@ pub struct DistillationLossConfig {
     pub iw_opd_epsilon: f64,
     pub use_task_rewards: bool,
     pub distillation_loss_coef: f64,
+    pub opd_kl_coef: Option<f64>,
     pub loss_max_clamp: Option<f64>,
     pub log_prob_min_clamp: Option<f64>,
     pub use_policy_gradient: bool,
@@ -151,6 +152,11 @@ impl DistillationConfig {
     /// True if the teacher makes a pass over a batch before the update, with the micro-batches of the reference.
     pub fn passes_before(&self) -> bool {
         self.enabled && self.distillation_loss.loss_mode.is_sampled()
+    }
+
+    /// Returns the factor of the teacher's term in the advantages; `None` if the teacher's is a loss.
+    pub fn in_advantages(&self) -> Option<f64> {
+        self.distillation_loss.opd_kl_coef.filter(|_| self.enabled)
     }
 
     /// True if the loss compares the teacher's head with the policy's head over the whole vocabulary.

@@ -47,7 +47,18 @@ pub(super) fn distillation(config: &PpoConfig, report: &mut Report) {
         );
     }
     let key = "distillation.distillation_loss.loss_mode";
-    if matches!(loss.loss_mode, DistillationMode::K1 | DistillationMode::Kl) && !loss.use_policy_gradient {
+    let is_k1 = matches!(loss.loss_mode, DistillationMode::K1 | DistillationMode::Kl);
+    if loss.opd_kl_coef.is_some() {
+        let coef = "distillation.distillation_loss.opd_kl_coef";
+        if !is_k1 {
+            let message = format!("`{coef}` subtracts k1 from the advantages, not `{}`", loss.loss_mode.as_str());
+            report.wrong(key, message, format!("write {key}=k1, or {coef}=null"));
+        }
+        if !loss.use_task_rewards {
+            let message = format!("`{coef}` changes the advantages of the rewards, which `use_task_rewards=false` leaves out");
+            report.wrong(coef, message, "write distillation.distillation_loss.use_task_rewards=true");
+        }
+    } else if is_k1 && !loss.use_policy_gradient {
         let message = format!("`{key}={}` has a gradient that does not depend on the teacher", loss.loss_mode.as_str());
         report.wrong(key, message, "write distillation.distillation_loss.use_policy_gradient=true, or loss_mode=k3");
     }

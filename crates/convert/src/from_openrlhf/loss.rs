@@ -127,6 +127,10 @@ fn correction(draft: &mut Draft) {
         _ if mode == "clip" => "tis".into(),
         _ => "icepop".into(),
     };
+    if level != "off" && draft.values.text("actor.policy_loss_type policy_loss_type").as_deref() == Some("gspo") {
+        let why = "with gspo OpenRLHF applies no correction, and takes the ratio to the engine's log-probabilities";
+        return draft.refuse("algo.advantage.is_correction_level", why);
+    }
     let gating = draft.values.text(GATING).unwrap_or_else(|| "ratio".into());
     let names = "algo.advantage.is_correction_threshold vllm_is_truncated_threshold";
     let bounds: Vec<f64> = draft.values.items(names).iter().filter_map(number).collect();
