@@ -1,5 +1,6 @@
 //! sweep.json: the jobs of a sweep and their states, in the folder that holds the folders of the jobs.
 
+use std::collections::HashSet;
 use std::path::{Component, Path};
 
 use anyhow::{Result, ensure};
@@ -14,6 +15,9 @@ pub const SWEEP: &str = "sweep.json";
 
 /// Name of the file in a job's folder with all that the job printed.
 pub const CONSOLE: &str = "console.log";
+
+/// Largest number of jobs: that of a sweep's grammar.
+const MOST_JOBS: usize = 1000;
 
 /// A sweep: several runs of one command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,6 +74,12 @@ impl SweepRecord {
             "{} is damaged: a job lacks a value, or its name is not that of a folder",
             dir.join(SWEEP).display()
         );
+        let mut names = HashSet::new();
+        ensure!(
+            record.jobs.len() <= MOST_JOBS && record.jobs.iter().all(|job| names.insert(job.name.as_str())),
+            "{} is damaged: it has more than {MOST_JOBS} jobs, or two jobs with the same folder",
+            dir.join(SWEEP).display()
+        );
         Ok(record)
     }
 
@@ -87,5 +97,29 @@ impl SweepRecord {
         let texts = |texts: &[String]| texts.iter().map(|text| hide(text).into_owned()).collect();
         let job = |job: &SweepJob| SweepJob { values: texts(&job.values), ..job.clone() };
         Self { command: texts(&self.command), jobs: self.jobs.iter().map(job).collect(), ..self.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A report reads the folder of each job, so many jobs with one folder took all memory.
+    #[test]
+    fn a_record_has_few_jobs_with_own_folders() {
+        let dir = tempfile::tempdir().unwrap();
+        let job =
+            |name: String| SweepJob { name, values: vec![], settings: String::new(), state: JobState::Finished, process: None };
+        let read = |names: &mut dyn Iterator<Item = usize>| {
+            let jobs = names.map(|i| job(format!("seed-{i}"))).collect();
+            let record = SweepRecord { version: String::new(), command: vec![], keys: vec![], jobs };
+            record.write(dir.path()).unwrap();
+            SweepRecord::read(dir.path()).map(|read| read.jobs.len()).map_err(|error| error.to_string())
+        };
+        assert_eq!(read(&mut (0..MOST_JOBS)), Ok(MOST_JOBS));
+        for mut names in [Box::new(0..=MOST_JOBS) as Box<dyn Iterator<Item = usize>>, Box::new([1, 2, 1].into_iter())] {
+            let error = read(&mut names).unwrap_err();
+            assert!(error.contains("sweep.json is damaged: it has more than 1000 jobs"), "{error}");
+        }
     }
 }
