@@ -5,6 +5,7 @@ use anyhow::{Result, bail};
 use super::memory_estimate::MemoryEstimate;
 use burnish_config::schema::{Location, ModelInit, OneOrMany};
 use burnish_model::DecoderConfig;
+use burnish_model::experts::values_of;
 use burnish_model::lora::peft::PeftAdapter;
 use burnish_model::weights::{WeightFiles, weights_file};
 
@@ -32,8 +33,9 @@ pub fn describe(path: &Location, decoder: &DecoderConfig, init: ModelInit, adapt
         },
         None => "its own weights".to_owned(),
     };
+    let active = d.mixture.as_ref().map_or(String::new(), |_| format!(" ({} active)", d.active_parameters()));
     format!(
-        "{path}: {} parameters, {} layers, hidden size {}, vocabulary {}; {weights}",
+        "{path}: {} parameters{active}, {} layers, hidden size {}, vocabulary {}; {weights}",
         d.num_parameters(),
         d.num_hidden_layers,
         d.hidden_size,
@@ -69,7 +71,7 @@ pub(crate) fn check_weights(model: &Location, init: ModelInit, decoder: &Decoder
     }
     let files = WeightFiles::open(model.as_path())?;
     let tensors = files.parameters(decoder)?;
-    let found: usize = tensors.values().map(|tensor| tensor.shape().iter().product::<usize>()).sum();
+    let found: usize = tensors.iter().map(|(name, tensor)| values_of(name, tensor)).sum();
     let expected = decoder.num_parameters();
     if found != expected {
         bail!("{model} has {found} weights, but its config.json describes a model with {expected}");

@@ -16,6 +16,7 @@ mod device;
 mod device_run;
 mod divergence;
 mod every_family;
+mod experts;
 mod export;
 mod failing_kernel;
 mod families;

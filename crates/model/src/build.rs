@@ -6,6 +6,7 @@ use burn::tensor::{Device, Tensor};
 
 use super::config::{DecoderConfig, HeadKind, NormKind, Positions, QkNorm, Residual};
 use super::decoder::{Attention, Block, Decoder, Embedding, Linear, Mlp, Norm, Trunk};
+use super::experts::{Experts, FeedForward, Mixture, MixtureConfig, RouterScores};
 use super::ops::tensor_from_vec;
 use super::weights::FreshHead;
 use burnish_util::rng::Stream;
@@ -35,7 +36,7 @@ impl Decoder {
             let n: usize = shape.iter().product();
             let mut stream = Stream::new(seed, "init", &[parameter]);
             Ok(match (shape.len(), name.ends_with("bias")) {
-                (2, _) => (0..n).map(|_| (stream.normal() * config.initializer_range) as f32).collect(),
+                (2 | 3, false) => (0..n).map(|_| (stream.normal() * config.initializer_range) as f32).collect(),
                 (_, true) => vec![0.0; n],
                 (_, false) => vec![unit; n],
             })
@@ -60,7 +61,7 @@ impl Builder<'_> {
                 Some(Embedding { weight })
             }
         };
-        let layers = (0..c.num_hidden_layers).map(|i| self.block(&format!("model.layers.{i}"))).collect::<Result<_>>()?;
+        let layers = (0..c.num_hidden_layers).map(|i| self.block(&format!("model.layers.{i}"), i)).collect::<Result<_>>()?;
         let norm = self.norm("model.norm", c.hidden_size)?;
         let lm_head = match c.head {
             HeadKind::Classifier { bias, labels, .. } => Some(self.linear("lm_head", labels, c.hidden_size, bias)?),
@@ -70,7 +71,7 @@ impl Builder<'_> {
         Ok(Decoder { model: Trunk { embed_tokens, embed_positions, layers, norm }, lm_head })
     }
 
-    fn block(&mut self, at: &str) -> Result<Block> {
+    fn block(&mut self, at: &str, layer: usize) -> Result<Block> {
         let (c, h) = (self.c, self.c.hidden_size);
         let (q, kv) = (c.num_attention_heads * c.head_dim, c.num_key_value_heads * c.head_dim);
         let (residual, has_qk_norm) = (c.residual, c.qk_norm != QkNorm::None);
@@ -84,15 +85,14 @@ impl Builder<'_> {
                 qkv_lora: None,
                 q_norm: self.norm_if(has_qk_norm, &format!("{at}.self_attn.q_norm"), q_norm)?,
                 k_norm: self.norm_if(has_qk_norm, &format!("{at}.self_attn.k_norm"), k_norm)?,
-            },
-            mlp: Mlp {
-                gate_proj: match c.gated {
-                    true => Some(self.linear(&format!("{at}.mlp.gate_proj"), c.intermediate_size, h, c.mlp_bias)?),
+                sinks: match c.attention_sinks {
+                    true => Some(self.vector(&format!("{at}.self_attn.sinks"), c.num_attention_heads)?),
                     false => None,
                 },
-                up_proj: self.linear(&format!("{at}.mlp.up_proj"), c.intermediate_size, h, c.mlp_bias)?,
-                down_proj: self.linear(&format!("{at}.mlp.down_proj"), h, c.intermediate_size, c.mlp_bias)?,
-                gate_up_lora: None,
+            },
+            mlp: match c.mixture.as_ref().filter(|mixture| mixture.layers[layer]) {
+                Some(mixture) => FeedForward::Mixture(self.mixture(&format!("{at}.mlp"), mixture)?),
+                None => FeedForward::Dense(self.mlp(&format!("{at}.mlp"), c.intermediate_size)?),
             },
             input_layernorm: self.norm_if(residual.has_input_norm(), &format!("{at}.input_layernorm"), h)?,
             post_attention_layernorm: self.norm_if(residual.has_second_norm(), &format!("{at}.post_attention_layernorm"), h)?,
@@ -107,6 +107,59 @@ impl Builder<'_> {
                 h,
             )?,
         })
+    }
+
+    fn mlp(&mut self, at: &str, intermediate: usize) -> Result<Mlp> {
+        let (c, h) = (self.c, self.c.hidden_size);
+        Ok(Mlp {
+            gate_proj: match c.gated {
+                true => Some(self.linear(&format!("{at}.gate_proj"), intermediate, h, c.mlp_bias)?),
+                false => None,
+            },
+            up_proj: self.linear(&format!("{at}.up_proj"), intermediate, h, c.mlp_bias)?,
+            down_proj: self.linear(&format!("{at}.down_proj"), h, intermediate, c.mlp_bias)?,
+            gate_up_lora: None,
+        })
+    }
+
+    fn mixture(&mut self, at: &str, mixture: &MixtureConfig) -> Result<Mixture> {
+        let (h, i, count) = (self.c.hidden_size, mixture.intermediate_size, mixture.experts);
+        let choice_bias = matches!(mixture.router.scores, RouterScores::Sigmoid { .. });
+        let gate = self.linear(&format!("{at}.gate"), count, h, mixture.router.bias)?;
+        let bias = |this: &mut Self, name: &str, width: usize| match mixture.bias {
+            true => this.matrix(&format!("{at}.experts.{name}_bias"), count, width).map(Some),
+            false => Ok(None),
+        };
+        let experts = Experts {
+            gate_proj: self.matrices(&format!("{at}.experts.gate_proj"), [count, i, h])?,
+            up_proj: self.matrices(&format!("{at}.experts.up_proj"), [count, i, h])?,
+            down_proj: self.matrices(&format!("{at}.experts.down_proj"), [count, h, i])?,
+            gate_proj_bias: bias(self, "gate_proj", i)?,
+            up_proj_bias: bias(self, "up_proj", i)?,
+            down_proj_bias: bias(self, "down_proj", h)?,
+        };
+        let shared = mixture.shared.as_ref();
+        Ok(Mixture {
+            gate,
+            e_score_correction_bias: match choice_bias {
+                true => Some(self.vector(&format!("{at}.e_score_correction_bias"), count)?),
+                false => None,
+            },
+            experts,
+            shared_expert: match shared {
+                Some(shared) => Some(self.mlp(&format!("{at}.shared_expert"), shared.intermediate_size)?),
+                None => None,
+            },
+            shared_expert_gate: match shared.filter(|shared| shared.gated) {
+                Some(_) => Some(self.linear(&format!("{at}.shared_expert_gate"), 1, h, false)?),
+                None => None,
+            },
+        })
+    }
+
+    fn matrices(&mut self, name: &str, shape: [usize; 3]) -> Result<Param<Tensor<3>>> {
+        let values = (self.values)(name, &shape)?;
+        Ok(Param::from_tensor(tensor_from_vec(values, shape, self.device)))
     }
 
     fn matrix(&mut self, name: &str, rows: usize, columns: usize) -> Result<Param<Tensor<2>>> {

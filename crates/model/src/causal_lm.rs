@@ -11,6 +11,7 @@
 //! - `ema.rs`: move the weights towards another model's;
 //! - `fingerprint.rs`: a checksum of all parameters.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,12 +21,13 @@ use burn::tensor::{Device, FloatDType, Tensor};
 
 use super::config::{DecoderConfig, HeadKind, Positions};
 use super::decoder::{Decoder, Pass};
+use super::experts::{RouterPass, RouterStats};
 use super::hf_config::HfConfig;
 use super::lora::AdapterInfo;
 use super::low_precision_weights::LowPrecisionWeights;
 use super::memory::{BYTES, ElementCount};
 use super::noise::EmbeddingNoise;
-use super::ops::{Packed, attention, cast, index, tensor_from_vec};
+use super::ops::{Packed, attention, attention_with_sinks, cast, index, tensor_from_vec};
 use super::rope::{RopeConfig, cos_sin};
 use super::tensor_files::{DeferredTensor, write_safetensors};
 use super::weights::{FreshHead, WeightFiles, file_tensors, weights_file};
@@ -58,6 +60,8 @@ pub struct CausalLm {
     pub(super) low_precision: Option<Arc<LowPrecisionWeights>>,
     /// Noise on the embedded tokens of training passes.
     pub(super) noise: Option<Arc<EmbeddingNoise>>,
+    /// The log and the losses of the routers of training passes.
+    pub(super) router: Option<Arc<RouterPass>>,
     pub(super) hf: Arc<HfConfig>,
     /// The rotary frequencies.
     pub(super) frequencies: Option<Frequencies>,
@@ -156,6 +160,7 @@ impl CausalLm {
             lora: None,
             low_precision: None,
             noise: None,
+            router: None,
             hf: hf.into(),
             frequencies,
             local_frequencies,
@@ -175,9 +180,32 @@ impl CausalLm {
         Self { noise: Some(Arc::new(noise)), ..self.clone() }
     }
 
+    /// Returns the same model, which shares its parameters, for training passes that add `share` of the losses of its routers and
+    /// keep statistics. Without mixtures of experts, nothing changes.
+    pub fn with_routers(&self, share: f64) -> Cow<'_, Self> {
+        match self.config.mixture {
+            Some(_) => Cow::Owned(Self { router: Some(Arc::new(RouterPass::new(share))), ..self.clone() }),
+            None => Cow::Borrowed(self),
+        }
+    }
+
+    /// The statistics of the routers in the training passes so far; `None` unless made by [`with_routers`](Self::with_routers).
+    pub fn router_stats(&self) -> Option<RouterStats> {
+        Some(self.router.as_ref()?.stats())
+    }
+
+    /// The routing of passes since the last call; `None` unless made by [`with_routers`](Self::with_routers). Each item is one
+    /// mixture in one pass: the experts of each row, the best first.
+    pub fn routed_experts(&self) -> Option<Vec<Vec<u32>>> {
+        Some(self.router.as_ref()?.log.experts())
+    }
+
     /// Returns the same model with parameters that require gradients: only the parameters of its adapter, if it has one.
     pub fn trainable(mut self) -> Self {
         self.net = self.net.train();
+        if let Some(mixture) = &self.config.mixture {
+            self.net = self.net.with_frozen_routers(mixture.router.frozen);
+        }
         self
     }
 
@@ -290,7 +318,17 @@ impl CausalLm {
     /// Does what [`pass`](Self::pass) does, for a model without rotary positions or with a rotation that the caller adds.
     pub(super) fn pass_without_rotation(&self) -> Pass<'_> {
         let (config, dtype, low_precision) = (&self.config, self.dtype, self.low_precision.as_deref());
-        Pass { rotation: None, local_rotation: None, query_scale: None, config, dtype, low_precision, independent_rows: false }
+        let router_log = self.router.as_ref().map(|router| &router.log);
+        Pass {
+            rotation: None,
+            local_rotation: None,
+            query_scale: None,
+            config,
+            dtype,
+            low_precision,
+            independent_rows: false,
+            router_log,
+        }
     }
 
     /// Returns the hidden states [rows, h] of embedded tokens laid out by `packed`.
@@ -304,6 +342,15 @@ impl CausalLm {
     }
 
     fn hidden_by(&self, x: Tensor<2>, packed: &Arc<Packed>, pass: &Pass) -> Tensor<2> {
-        self.net.forward(x, pass, &mut |layer, q, k, v| attention(q, k, v, packed.clone(), self.config.scoring(layer)))
+        self.net.forward(x, pass, &mut |layer, q, k, v| self.attention(layer, [q, k, v], packed))
+    }
+
+    /// The attention of a layer over packed rows.
+    pub(super) fn attention(&self, layer: usize, [q, k, v]: [Tensor<3>; 3], packed: &Arc<Packed>) -> Tensor<3> {
+        let scoring = self.config.scoring(layer);
+        match &self.net.model.layers[layer].self_attn.sinks {
+            Some(sinks) => attention_with_sinks([q, k, v], sinks.val(), packed.clone(), scoring),
+            None => attention(q, k, v, packed.clone(), scoring),
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 
+use super::experts::{FileExperts, MixtureConfig};
 use super::hf_reader::HfReader;
 use super::naming::{self, Naming, TensorLocation};
 use super::ops::{Act, AttentionScoring};
@@ -115,6 +116,8 @@ pub struct DecoderConfig {
     pub norm_eps: f64,
     pub residual: Residual,
     pub positions: Positions,
+    /// The mixtures of experts, in place of the MLPs of some layers or of all.
+    pub mixture: Option<MixtureConfig>,
     /// down(act(gate(x)) · up(x)) if true, else down(act(up(x))).
     pub gated: bool,
     pub activation: Act,
@@ -124,6 +127,8 @@ pub struct DecoderConfig {
     pub rotates: Vec<bool>,
     pub query_scaling: Option<QueryScaling>,
     pub qk_norm: QkNorm,
+    /// True if the softmax of each head of attention has a sink, a learned logit without a value.
+    pub attention_sinks: bool,
     /// True if the q, k and v projections have biases.
     pub qkv_bias: bool,
     /// True if the output projection has a bias.
@@ -167,8 +172,13 @@ impl DecoderConfig {
         Some(rope).into_iter().chain(&self.local_rope)
     }
 
-    /// The location of a parameter in files.
+    /// The location of a parameter in files. For experts, this is the tensor that all of them share in transformers' modules;
+    /// files may hold them one by one.
     pub fn place(&self, parameter: &str) -> TensorLocation {
+        if let Some(experts) = FileExperts::of(parameter) {
+            let (name, part) = experts.of_all();
+            return TensorLocation { name, part, in_pairs: false, transposed: false };
+        }
         match (self.head, parameter.strip_prefix("lm_head.")) {
             (HeadKind::Classifier { name, .. }, Some(rest)) => {
                 TensorLocation { name: format!("{name}.{rest}"), part: None, in_pairs: false, transposed: false }
@@ -200,12 +210,14 @@ impl HfReader<'_> {
             norm_eps: 1e-6,
             residual: Residual::Sequential,
             positions: Positions::Learned,
+            mixture: None,
             gated: true,
             activation: Act::Silu,
             local_rope: None,
             rotates: vec![true; layers],
             query_scaling: None,
             qk_norm: QkNorm::None,
+            attention_sinks: false,
             qkv_bias: false,
             o_bias: false,
             mlp_bias: false,

@@ -98,8 +98,9 @@ mod gpu {
             let trunk = &model.net.model;
             let embedding = Rows::from_tensor(trunk.embed_tokens.weight.val().inner())?;
             let config = &model.config;
-            let has_one_rotation = config.local_rope.is_none() && config.query_scaling.is_none();
-            if embedding.tensor.dtype == DType::F64 || !fused::fits(config.head_dim) || !has_one_rotation {
+            // A recorded step has one rotation, and does not ask the host, which chooses the experts of a token.
+            let is_recordable = config.local_rope.is_none() && config.query_scaling.is_none() && config.mixture.is_none();
+            if embedding.tensor.dtype == DType::F64 || !fused::fits(config.head_dim) || !is_recordable {
                 return None;
             }
             let prologue = Prologue {

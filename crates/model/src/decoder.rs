@@ -8,6 +8,7 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 
 use super::config::{DecoderConfig, QkNorm, Residual};
+use super::experts::{FeedForward, Mixture};
 use super::ops::{act, fused, glu, rope};
 use super::residual_stream::ResidualStream;
 
@@ -30,6 +31,8 @@ pub struct Attention {
     /// The norm of the queries: over each head, `[d]`, or over all of them, [heads · d].
     pub(crate) q_norm: Option<Norm>,
     pub(crate) k_norm: Option<Norm>,
+    /// The logits of attention's sinks, `[heads]`.
+    pub(crate) sinks: Option<Param<Tensor<1>>>,
 }
 
 #[derive(Module, Debug)]
@@ -45,7 +48,7 @@ pub struct Mlp {
 #[derive(Module, Debug)]
 pub struct Block {
     pub self_attn: Attention,
-    pub mlp: Mlp,
+    pub mlp: FeedForward,
     pub input_layernorm: Option<Norm>,
     /// The norm before the MLP; the norm of the attention's output if results are normalised.
     pub post_attention_layernorm: Option<Norm>,
@@ -148,7 +151,7 @@ impl Attention {
 
 impl Mlp {
     /// x [n, h] -> [n, h], in the pass's dtype.
-    fn forward(&self, x: Tensor<2>, pass: &Pass) -> Tensor<2> {
+    pub(crate) fn forward(&self, x: Tensor<2>, pass: &Pass) -> Tensor<2> {
         let (kind, width) = (pass.config.activation, self.up_proj.weight.dims()[0]);
         let together = self.gate_up_lora.as_ref().map(|lora| pass.lora(x.clone(), lora));
         let product = |x: Tensor<2>, layer: &Linear, first: usize| match &together {
@@ -209,6 +212,20 @@ impl Decoder {
     /// Returns the input of the first block [n, h] from embedded tokens [n, h].
     pub(crate) fn first_input(&self, x: Tensor<2>, pass: &Pass) -> Tensor<2> {
         if pass.config.embedding_norm { self.last_norm(x, pass) } else { x }
+    }
+
+    /// Returns the same network; the biases of routers' choices are not trained, and with `all` nothing of the routers is.
+    pub(crate) fn with_frozen_routers(mut self, all: bool) -> Self {
+        let mixture = |mixture: Mixture| {
+            let mixture = mixture.with_frozen_bias();
+            if all { mixture.with_frozen_router() } else { mixture }
+        };
+        let block = |block: Block| match block.mlp {
+            FeedForward::Mixture(inside) => Block { mlp: FeedForward::Mixture(mixture(inside)), ..block },
+            FeedForward::Dense(_) => block,
+        };
+        self.model.layers = self.model.layers.into_iter().map(block).collect();
+        self
     }
 
     /// Applies the norm after the last block.

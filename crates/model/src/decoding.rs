@@ -9,7 +9,7 @@ use super::causal_lm::CausalLm;
 use super::decoder::Pass;
 use super::device::is_cpu;
 use super::kv_cache::KvCache;
-use super::ops::{CacheRows, CacheView, Packed, attention, cast, linear, products_on_host, to_host};
+use super::ops::{CacheRows, CacheView, Packed, cast, linear, products_on_host, to_host};
 
 impl CausalLm {
     /// Creates an empty cache for this model's keys and values.
@@ -24,7 +24,7 @@ impl CausalLm {
         let pass = Pass { independent_rows: true, ..self.pass(&positions) };
         self.net.forward(self.embed(ids, &positions), &pass, &mut |layer, q, k, v| {
             cache.write(layer, places, flat(&k), flat(&v));
-            attention(q, k, v, layout.clone(), self.config.scoring(layer))
+            self.attention(layer, [q, k, v], layout)
         })
     }
 
@@ -35,7 +35,8 @@ impl CausalLm {
         let lens: Vec<usize> = positions.iter().map(|p| p + 1).collect();
         let at = CacheView::new(self.config.num_key_value_heads, tables, &lens);
         self.net.forward(self.embed(ids, positions), &pass, &mut |layer, q, k, v| {
-            cache.attend(layer, q, [flat(&k), flat(&v)], &at, self.config.scoring(layer))
+            let sinks = self.net.model.layers[layer].self_attn.sinks.as_ref().map(|sinks| sinks.val().inner());
+            cache.attend(layer, q, [flat(&k), flat(&v)], &at, self.config.scoring(layer), sinks.as_ref())
         })
     }
 

@@ -75,6 +75,8 @@ impl HfConfig {
         let mut json = self.json.clone();
         let key = if json.contains_key("dtype") { "dtype" } else { "torch_dtype" };
         json.insert(key.to_owned(), dtype.into());
+        // Written weights are numbers.
+        json.remove("quantization_config");
         if self.untied_head {
             json.insert("tie_word_embeddings".to_owned(), false.into());
         }
@@ -93,7 +95,7 @@ impl HfConfig {
         let Some(family) = FAMILIES.iter().find(|f| f.model_type == model_type) else {
             bail!("config.json: model_type `{model_type}` is not supported; supported are {}", names());
         };
-        if self.json.get("quantization_config").is_some_and(|v| !v.is_null()) {
+        if self.json.get("quantization_config").is_some_and(|v| !v.is_null()) && !self.is_mxfp4() {
             bail!("config.json: `quantization_config` is not supported; save the model unquantised");
         }
         let reader = HfReader::new(&self.json);
@@ -117,6 +119,13 @@ impl HfConfig {
         check(&config)?;
         config.check_size()?;
         Ok(config)
+    }
+
+    /// True for a model whose experts are packed in a format that is read.
+    fn is_mxfp4(&self) -> bool {
+        let is = |value: Option<&Value>, name: &str| value.and_then(Value::as_str) == Some(name);
+        let method = self.json.get("quantization_config").and_then(|quantization| quantization.get("quant_method"));
+        is(self.json.get("model_type"), "gpt_oss") && is(method, "mxfp4")
     }
 
     /// The kind of classifier, from the suffix of the architecture's name; `None` if the model is not a classifier.
@@ -235,7 +244,7 @@ mod tests {
         for family in FAMILIES.iter().filter(|family| family.model_type != "gpt2") {
             let frequencies = match family.model_type {
                 "gpt_neox" => 2,
-                "glm" | "glm4" => 4,
+                "glm" | "glm4" | "glm4_moe" => 4,
                 _ => 8,
             };
             let mut rope = match family.model_type {
@@ -255,6 +264,18 @@ mod tests {
             let mut json = json.as_object().unwrap().clone();
             if family.model_type == "phi3" {
                 json.insert("original_max_position_embeddings".to_owned(), 8.into());
+            }
+            let of_experts = ["num_experts", "moe_intermediate_size", "shared_expert_intermediate_size", "n_routed_experts"];
+            match family.model_type {
+                "mixtral" | "gpt_oss" => json.extend([("num_local_experts".to_owned(), 4.into())]),
+                "qwen2_moe" => json.extend(of_experts[..3].iter().map(|key| ((*key).to_owned(), 4.into()))),
+                "qwen3_moe" => json.extend(of_experts[..2].iter().map(|key| ((*key).to_owned(), 4.into()))),
+                "olmoe" => json.extend([("num_experts".to_owned(), 4.into())]),
+                "glm4_moe" => json.extend([(of_experts[1].to_owned(), 4.into()), (of_experts[3].to_owned(), 4.into())]),
+                _ => {}
+            }
+            if json.keys().any(|key| key.contains("experts")) {
+                json.insert("num_experts_per_tok".to_owned(), 2.into());
             }
             if family.model_type == "gpt_neox" {
                 json.retain(|key, _| !["num_key_value_heads", "head_dim", "sliding_window"].contains(&key.as_str()));

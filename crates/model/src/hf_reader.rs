@@ -51,6 +51,10 @@ const WITHOUT_EFFECT: &[&str] = &[
     "gradient_checkpointing",
     "is_llama_config",
     "neftune_noise_alpha",
+    // verl's settings of routers, and transformers' of their loss: a model without experts has none.
+    "moe_config",
+    "output_router_logits",
+    "router_aux_loss_coef",
     "max_sequence_length",
     "model_max_length",
     "tokenizer_model_max_length",

@@ -55,7 +55,8 @@ impl KvCache {
         Self { layers: Vec::new(), empty, holders: Vec::new(), free: Vec::new(), tables: SentTables::default() }
     }
 
-    /// Writes a step's new keys and values [rows, kv heads · d] and attends with q [rows, heads, d] -> [rows, heads, d].
+    /// Writes a step's new keys and values [rows, kv heads · d] and attends with q [rows, heads, d] -> [rows, heads, d]. `sinks`
+    /// `[heads]` has the logits of attention's sinks.
     pub(crate) fn attend(
         &mut self,
         layer: usize,
@@ -63,9 +64,10 @@ impl KvCache {
         new: [Tensor<2>; 2],
         at: &CacheView,
         scoring: AttentionScoring,
+        sinks: Option<&Tensor<1>>,
     ) -> Tensor<3> {
         let (keys, values) = &mut self.layers[layer];
-        decode_attention(q, new, [keys, values], at, &self.tables, scoring)
+        decode_attention(q, new, [keys, values], at, &self.tables, scoring, sinks)
     }
 
     /// Does what [`attend`](Self::attend) does, on a GPU whose kernels look up the blocks in `tables`.

@@ -5,6 +5,7 @@
 //!
 //! - [`hf_config`]: config.json → [`DecoderConfig`], through one small file per family in [`families`];
 //! - [`decoder`] (the network), [`causal_lm`] (a network on a device), [`weights`] (safetensors, in the names of [`naming`]);
+//! - [`experts`]: mixtures of experts in place of MLPs;
 //! - [`token_stats`]: log-probabilities and entropies per response token, and gradients back;
 //! - [`labels`] (classifiers), [`readout`] (head outputs at chosen tokens), [`scalar`] (critics and reward models), [`lora`]
 //!   (adapters);
@@ -26,6 +27,7 @@ pub mod device;
 pub mod device_failure;
 pub mod devices;
 mod ema;
+pub mod experts;
 pub mod families;
 mod file_layout;
 mod fingerprint;
@@ -60,6 +62,7 @@ pub mod weights;
 
 pub use causal_lm::{CausalLm, Init};
 pub use config::DecoderConfig;
+pub use experts::{RouterLog, RouterStats};
 pub use families::{FAMILIES, Family};
 pub use gradients::Gradients;
 pub use kv_cache::KvCache;

@@ -6,6 +6,7 @@
 use anyhow::{Result, bail};
 
 use super::config::{DecoderConfig, HeadKind, Positions, QkNorm, Residual};
+use super::experts::{MixtureConfig, RouterScores};
 use super::ops::{BLOCK, attention::QUERIES, head};
 use burnish_util::machine::amount;
 use burnish_util::sizes::largest;
@@ -46,6 +47,14 @@ impl DecoderConfig {
         usize::try_from(self.parameters()).unwrap_or(usize::MAX)
     }
 
+    /// The number of parameters that one token uses: of a mixture, the router, its chosen experts and the shared one.
+    pub fn active_parameters(&self) -> usize {
+        let idle = |mixture: &MixtureConfig| {
+            (mixture.experts - mixture.top_k) as ElementCount * self.expert(mixture) * mixture.count() as ElementCount
+        };
+        usize::try_from(self.parameters() - self.mixture.as_ref().map_or(0, idle)).unwrap_or(usize::MAX)
+    }
+
     /// Refuses sizes beyond any model.
     ///
     /// # Errors
@@ -60,6 +69,8 @@ impl DecoderConfig {
             ("the hidden size", self.hidden_size),
             ("the intermediate size", self.intermediate_size),
             ("the number of layers", self.num_hidden_layers),
+            ("the number of experts", self.mixture.as_ref().map_or(0, |mixture| mixture.experts)),
+            ("the size of an expert", self.mixture.as_ref().map_or(0, |mixture| mixture.intermediate_size)),
             ("the number of attention heads", self.num_attention_heads),
             ("the number of heads of keys and values", self.num_key_value_heads),
             ("the size of a head", self.head_dim),
@@ -87,10 +98,11 @@ impl DecoderConfig {
             ("model.layers.0.self_attn.q_proj.weight", vec![q, h], layers),
             ("model.layers.0.self_attn.k_proj.weight", vec![kv, h], 2 * layers),
             ("model.layers.0.self_attn.o_proj.weight", vec![h, q], layers),
-            ("model.layers.0.mlp.up_proj.weight", vec![i, h], into * layers),
-            ("model.layers.0.mlp.down_proj.weight", vec![h, i], layers),
+            ("model.layers.0.mlp.up_proj.weight", vec![i, h], into * self.dense_layers()),
+            ("model.layers.0.mlp.down_proj.weight", vec![h, i], self.dense_layers()),
         ];
-        shapes.retain(|(_, shape, _)| !shape.contains(&0));
+        shapes.extend(self.mixture.iter().flat_map(|mixture| mixture_shapes(mixture, h)));
+        shapes.retain(|(_, shape, count)| !shape.contains(&0) && *count > 0);
         let size = |shape: &[usize]| shape.iter().map(|size| *size as ElementCount).product::<ElementCount>();
         let matrices: ElementCount = shapes.iter().map(|(_, shape, count)| size(shape) * count).sum();
         let vectors = self.parameters().saturating_sub(matrices);
@@ -107,7 +119,7 @@ impl DecoderConfig {
             QkNorm::None => 0,
             QkNorm::PerHead | QkNorm::AfterRotation => 2 * norm_of(self.head_dim as ElementCount),
             QkNorm::AllHeads => norm_of(q + kv),
-        };
+        } + bias(self.attention_sinks, self.heads());
         let attention = 2 * q * h + 2 * kv * h + bias(self.qkv_bias, q + 2 * kv) + bias(self.o_bias, h) + qk_norms;
         let into = if self.gated { 2 } else { 1 };
         let mlp = (into + 1) * i * h + bias(self.mlp_bias, into * i + h);
@@ -119,7 +131,46 @@ impl DecoderConfig {
             HeadKind::Language => self.vocabulary() * h,
         };
         let positions = if self.positions == Positions::Learned { self.max_position_embeddings as ElementCount * h } else { 0 };
-        self.vocabulary() * h + head + positions + self.layers() * (attention + mlp + norms) + norm
+        let mixtures = self.mixture.as_ref().map_or(0, |mixture| self.of_mixture(mixture) * mixture.count() as ElementCount);
+        self.vocabulary() * h
+            + head
+            + positions
+            + self.layers() * (attention + norms)
+            + self.dense_layers() * mlp
+            + mixtures
+            + norm
+    }
+
+    /// The number of layers that have an MLP.
+    fn dense_layers(&self) -> ElementCount {
+        self.layers() - self.mixture.as_ref().map_or(0, |mixture| mixture.count() as ElementCount)
+    }
+
+    /// The parameters of one expert.
+    fn expert(&self, mixture: &MixtureConfig) -> ElementCount {
+        let (h, i) = (self.hidden(), mixture.intermediate_size as ElementCount);
+        3 * h * i + if mixture.bias { 2 * i + h } else { 0 }
+    }
+
+    /// The parameters of one mixture.
+    fn of_mixture(&self, mixture: &MixtureConfig) -> ElementCount {
+        let (h, count) = (self.hidden(), mixture.experts as ElementCount);
+        let has_choice_bias = matches!(mixture.router.scores, RouterScores::Sigmoid { .. });
+        let router = count * (h + ElementCount::from(mixture.router.bias) + ElementCount::from(has_choice_bias));
+        let shared = mixture
+            .shared
+            .as_ref()
+            .map_or(0, |shared| 3 * h * shared.intermediate_size as ElementCount + if shared.gated { h } else { 0 });
+        count * self.expert(mixture) + router + shared
+    }
+
+    /// Elements that a row of a mixture keeps: gathered inputs and outputs of its experts (2 h each), gate, up and their product;
+    /// logits, probabilities and weights; gate, up, product and output of the shared expert. 0 without mixtures.
+    fn mixture_row(&self) -> ElementCount {
+        let Some(mixture) = &self.mixture else { return 0 };
+        let (h, i) = (self.hidden(), mixture.intermediate_size as ElementCount);
+        let shared = mixture.shared.as_ref().map_or(0, |shared| 3 * shared.intermediate_size as ElementCount + h);
+        mixture.top_k as ElementCount * (3 * i + 2 * h + 4) + 2 * mixture.experts as ElementCount + shared
     }
 
     fn hidden(&self) -> ElementCount {
@@ -159,8 +210,10 @@ impl DecoderConfig {
         let (h, i, q, kv) = (self.hidden(), self.intermediate(), self.queries(), self.keys());
         let norms = if self.residual == Residual::Sandwich { 6 * h } else { 4 * h };
         let mlp = if self.gated { 3 * i } else { 2 * i };
-        let layer = norms + 2 * q + 2 * kv + mlp + self.heads();
-        let layers = if checkpointing { self.layers() * h + layer } else { self.layers() * layer };
+        let common = norms + 2 * q + 2 * kv + self.heads();
+        let mixtures = self.layers() - self.dense_layers();
+        let all = self.layers() * common + self.dense_layers() * mlp + mixtures * self.mixture_row();
+        let layers = if checkpointing { self.layers() * h + common + mlp.max(self.mixture_row()) } else { all };
         widest.rows() * (layers + 2 * h) + widest.predicted() * h
     }
 
@@ -169,14 +222,14 @@ impl DecoderConfig {
     pub fn backward(&self, widest: LargestBatch, on_cpu: bool) -> ElementCount {
         let (h, i) = (self.hidden(), self.intermediate());
         let head = self.vocabulary_chunk(widest, on_cpu) + widest.predicted() * h;
-        let mlp = widest.rows() * (2 * i + 5 * h);
+        let mlp = widest.rows() * (2 * i + 5 * h).max(self.mixture_row());
         head.max(mlp).max(self.scores(widest, on_cpu))
     }
 
     /// Elements that a forward pass without gradients holds at its peak: a block's MLP, or the head.
     pub fn forward(&self, widest: LargestBatch, on_cpu: bool) -> ElementCount {
         let (h, i) = (self.hidden(), self.intermediate());
-        let mlp = widest.rows() * (3 * i + 2 * h);
+        let mlp = widest.rows() * (3 * i + 2 * h).max(self.mixture_row() + h);
         let head = widest.rows() * h + 2 * widest.predicted() * h + self.vocabulary_chunk(widest, on_cpu);
         mlp.max(head).max(self.scores(widest, on_cpu))
     }
@@ -232,4 +285,17 @@ impl DecoderConfig {
         let narrow = if bfloat16 { self.parameters() / 2 } else { 0 };
         copies * slots as ElementCount * self.vocabulary() + self.forward(widest, on_cpu) + narrow
     }
+}
+
+/// The matrices of mixtures: a typical name, the shape, and the number of parameters that have it.
+fn mixture_shapes(mixture: &MixtureConfig, h: usize) -> Vec<(&'static str, Vec<usize>, ElementCount)> {
+    let (count, i, mixtures) = (mixture.experts, mixture.intermediate_size, mixture.count() as ElementCount);
+    let shared = mixture.shared.as_ref().map_or(0, |shared| shared.intermediate_size);
+    vec![
+        ("model.layers.0.mlp.gate.weight", vec![count, h], mixtures),
+        ("model.layers.0.mlp.experts.gate_proj", vec![count, i, h], 2 * mixtures),
+        ("model.layers.0.mlp.experts.down_proj", vec![count, h, i], mixtures),
+        ("model.layers.0.mlp.shared_expert.up_proj.weight", vec![shared, h], 2 * mixtures),
+        ("model.layers.0.mlp.shared_expert.down_proj.weight", vec![h, shared], mixtures),
+    ]
 }

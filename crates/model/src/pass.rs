@@ -1,11 +1,17 @@
 //! A forward pass and its layers: projections with their adapters, and norms.
 
+use std::sync::Arc;
+
 use burn::module::{Module, Param};
 use burn::tensor::{FloatDType, Tensor};
 
 use super::config::{DecoderConfig, NormKind};
+use super::experts::RouterLog;
 use super::low_precision_weights::LowPrecisionWeights;
-use super::ops::{cast, fused, layer_norm, linear, linear_cached, linear_frozen, linear_rows, rms_norm};
+use super::ops::{
+    Groups, cast, fused, grouped, grouped_cached, grouped_frozen, grouped_rows, layer_norm, linear, linear_cached, linear_frozen,
+    linear_rows, rms_norm,
+};
 
 #[derive(Module, Debug)]
 pub struct Linear {
@@ -51,6 +57,8 @@ pub struct Pass<'a> {
     pub(crate) low_precision: Option<&'a LowPrecisionWeights>,
     /// True if a row's result must not depend on the other rows, as in generation.
     pub(crate) independent_rows: bool,
+    /// Keeps the routing of mixtures of experts.
+    pub(crate) router_log: Option<&'a RouterLog>,
 }
 
 impl Pass<'_> {
@@ -98,6 +106,29 @@ impl Pass<'_> {
             (is_alone, _, shared_copy) => {
                 let matrix = shared_copy.unwrap_or_else(|| self.down(matrix));
                 if is_alone { linear_rows(x, matrix, bias) } else { linear_frozen(x, matrix, bias) }
+            }
+        }
+    }
+
+    /// Multiplies x [n, in] by a layer's matrix in f32, for every dtype of the pass; the layer has no adapter.
+    pub(crate) fn linear_f32(&self, x: Tensor<2>, layer: &Linear) -> Tensor<2> {
+        let (x, matrix, bias) = (self.up(x), layer.weight.val(), layer.bias.as_ref().map(|bias| bias.val()));
+        match (self.independent_rows, matrix.is_require_grad()) {
+            (true, _) => linear_rows(x, matrix, bias),
+            (false, true) => linear(x, matrix, bias),
+            (false, false) => linear_frozen(x, matrix, bias),
+        }
+    }
+
+    /// Multiplies the rows x [places, in] of each expert by its matrix of [experts, out, in] -> [places, out].
+    pub(crate) fn grouped(&self, x: Tensor<2>, matrices: &Param<Tensor<3>>, groups: &Arc<Groups>) -> Tensor<2> {
+        let (shared_copy, matrices) = (self.shared_copy(matrices, &x), matrices.val());
+        match (self.independent_rows, matrices.is_require_grad(), shared_copy) {
+            (false, true, Some(shared_copy)) => grouped_cached(x, matrices, shared_copy, groups),
+            (false, true, None) => grouped(x, self.down(matrices), groups),
+            (is_alone, _, shared_copy) => {
+                let matrices = shared_copy.unwrap_or_else(|| self.down(matrices));
+                if is_alone { grouped_rows(x, matrices, groups) } else { grouped_frozen(x, matrices, groups) }
             }
         }
     }

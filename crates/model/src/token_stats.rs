@@ -20,11 +20,12 @@ use burn::tensor::{Device, Int, Tensor, s};
 
 use super::causal_lm::CausalLm;
 use super::decoder::Pass;
+use super::experts::{RoutedLayer, RouterTerms};
 use super::gradients::Gradients;
 use super::noise::NoisyRows;
 use super::ops::{
-    Compared, Head, Packed, Softcap, TopK, add_rows, attention, cast, head_backward, head_fused_backward, head_log_probs,
-    head_stats, head_top_k, index,
+    Compared, Head, Packed, Softcap, TopK, add_rows, cast, head_backward, head_fused_backward, head_log_probs, head_stats,
+    head_top_k, index,
 };
 use super::residual_stream::ResidualStream;
 use super::sampled::Sampled;
@@ -330,12 +331,12 @@ impl CausalLm {
     ) {
         // The embedded tokens are a separate leaf: a graph through the lookup would make a [vocab, h] tensor per pass.
         let positions = layout.packed.positions();
-        let trunk = self.trunk(self.trunk_input(layout, noise), layout);
+        let (trunk, routers) = self.trunk(self.trunk_input(layout, noise), layout);
         let rows = layout.predicting(&self.device);
         let d_rows = head(trunk.hidden().select(0, rows), gradients);
         let d_hidden = Tensor::zeros([layout.ids.len(), self.config.hidden_size], &self.device);
         let d_hidden = add_rows(d_hidden, &layout.rows, d_rows);
-        let d_embedded = trunk.backward(self, layout, d_hidden, gradients);
+        let d_embedded = trunk.backward(self, layout, d_hidden, routers, gradients);
         if !self.net.model.embed_tokens.weight.val().is_require_grad() {
             return;
         }
@@ -387,12 +388,26 @@ impl CausalLm {
         }
     }
 
+    /// The routing of the mixtures that ran since the last call.
+    fn routed(&self) -> Vec<RoutedLayer> {
+        self.router.as_ref().map(|router| router.log.take()).unwrap_or_default()
+    }
+
+    /// What the backward pass adds for mixtures that routed in this way.
+    fn router_terms(&self, routed: &[RoutedLayer]) -> Option<RouterTerms> {
+        let (config, pass) = (self.config.mixture.as_ref()?, self.router.as_ref()?);
+        Some(RouterTerms::new(routed, &config.router, pass))
+    }
+
     /// Runs the trunk's forward pass and keeps what its backward pass needs.
-    fn trunk(&self, embedded: Tensor<2>, layout: &Layout) -> Trunk {
+    fn trunk(&self, embedded: Tensor<2>, layout: &Layout) -> (Trunk, Option<RouterTerms>) {
+        self.routed();
         if !self.gradient_checkpointing {
             let input = Tensor::from_inner(embedded).require_grad();
             let output = self.hidden(input.clone(), &layout.packed);
-            return Trunk::Graph { input, output };
+            let routed = self.routed();
+            let terms = self.router_terms(&routed);
+            return (Trunk::Graph { input, output, routed }, terms);
         }
         let model = self.frozen();
         let pass = model.pass(&layout.packed.positions());
@@ -402,14 +417,14 @@ impl CausalLm {
             inputs.push(model.block(layer, x, &pass, &layout.packed));
         }
         let output = model.net.last_norm(inputs[inputs.len() - 1].clone(), &pass);
-        Trunk::Checkpoints { inputs, output }
+        let terms = self.router_terms(&self.routed());
+        (Trunk::Checkpoints { inputs, output }, terms)
     }
 
     fn block(&self, layer: usize, x: Tensor<2>, pass: &Pass, packed: &Arc<Packed>) -> Tensor<2> {
-        let scoring = self.config.scoring(layer);
         let pass = &pass.at_layer(layer);
         let mut x = ResidualStream::new(if layer == 0 { self.net.first_input(x, pass) } else { x });
-        self.net.model.layers[layer].forward(&mut x, pass, |q, k, v| attention(q, k, v, packed.clone(), scoring));
+        self.net.model.layers[layer].forward(&mut x, pass, |q, k, v| self.attention(layer, [q, k, v], packed));
         x.value(pass)
     }
 }
@@ -472,7 +487,7 @@ impl<'a> PreparedComparison<'a> {
 #[expect(clippy::large_enum_variant, reason = "one value per pass: its size does not matter")]
 enum Trunk {
     /// All activations are held.
-    Graph { input: Tensor<2>, output: Tensor<2> },
+    Graph { input: Tensor<2>, output: Tensor<2>, routed: Vec<RoutedLayer> },
     /// Only the inputs of each block and of the last norm are held. The rest is recomputed, block by block.
     Checkpoints { inputs: Vec<Tensor<2>>, output: Tensor<2> },
 }
@@ -488,14 +503,22 @@ impl Trunk {
 
     /// Returns the gradient of the embedded tokens from the gradient of the hidden states. The parameters' gradients are added to
     /// `gradients`.
-    fn backward(self, model: &CausalLm, layout: &Layout, d_hidden: Tensor<2>, gradients: &mut Gradients) -> Tensor<2> {
-        let mut step = |input: Tensor<2>, output: Tensor<2>, d: Tensor<2>| {
-            let mut graph = (output * Tensor::from_inner(d)).sum().backward();
+    fn backward(
+        self,
+        model: &CausalLm,
+        layout: &Layout,
+        d_hidden: Tensor<2>,
+        routers: Option<RouterTerms>,
+        gradients: &mut Gradients,
+    ) -> Tensor<2> {
+        let mut step = |input: Tensor<2>, output: Tensor<2>, routed: &[RoutedLayer], d: Tensor<2>| {
+            let loss = (output * Tensor::from_inner(d)).sum();
+            let mut graph = routers.as_ref().map_or(loss.clone(), |terms| terms.add_to(loss, routed)).backward();
             gradients.add_backward(&model.net, &mut graph);
             input.grad_remove(&mut graph).expect("the input is a leaf of this graph")
         };
         match self {
-            Self::Graph { input, output } => step(input, output, d_hidden),
+            Self::Graph { input, output, routed } => step(input, output, &routed, d_hidden),
             Self::Checkpoints { inputs, output } => {
                 drop(output);
                 let pass = model.pass(&layout.packed.positions());
@@ -506,7 +529,7 @@ impl Trunk {
                         true => model.net.last_norm(input.clone(), &pass),
                         false => model.block(layer, input.clone(), &pass, &layout.packed),
                     };
-                    d = step(input, output, d);
+                    d = step(input, output, &model.routed(), d);
                 }
                 d
             }

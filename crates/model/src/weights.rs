@@ -1,7 +1,7 @@
 //! Reads Hugging Face weights into a network: model.safetensors, or shards with an index, in f32, f16 or bf16, in the names and
 //! layout of the model's family. Also lists a network's tensors in that form, for [`super::tensor_files`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -13,7 +13,7 @@ use safetensors::tensor::TensorView;
 
 use super::config::DecoderConfig;
 use super::decoder::Decoder;
-use super::naming::TensorLocation;
+use super::experts::{FileExperts, PutValues, read_experts, written_experts};
 use super::ops::to_host;
 use super::skipped_tensors::{SkippedTensor, skip_tensors};
 use super::tensor_files::DeferredTensor;
@@ -175,6 +175,11 @@ impl WeightFiles {
             if let Some(fresh) = fresh_head.filter(|_| parameter.starts_with("lm_head.")) {
                 return Ok(fresh(parameter, shape));
             }
+            if let Some(experts) = FileExperts::of(parameter) {
+                let (names, values) = read_experts(&tensors, experts, shape, config).with_context(|| origin.clone())?;
+                used.extend(names);
+                return Ok(values);
+            }
             let place = config.place(parameter);
             let name = name_in_files(&tensors, &place.name, parameter)
                 .with_context(|| format!("{origin}: tensor `{}` is missing", place.name))?;
@@ -218,25 +223,34 @@ pub fn read_safetensors(path: &Path) -> Result<BTreeMap<String, Vec<f32>>> {
 
 /// All parameters of a network, without adapters, in the form of its family's files.
 pub fn file_tensors<'a>(net: &Decoder, config: &'a DecoderConfig) -> Vec<DeferredTensor<'a>> {
-    /// The parameters that a tensor consists of.
-    type Parts = Vec<(TensorLocation, Vec<usize>, Values)>;
-    let mut all: Vec<(String, Vec<usize>, Parts)> = Vec::new();
+    /// Functions that write the parameters that a tensor consists of.
+    type Parts<'a> = Vec<PutValues<'a>>;
+    let mut all: Vec<(String, Vec<usize>, Parts<'a>)> = Vec::new();
+    let mut places = HashMap::new();
+    let mut add = |name: String, shape: Vec<usize>, part: PutValues<'a>| {
+        let at = *places.entry(name).or_insert_with_key(|name| {
+            all.push((name.clone(), shape, Vec::new()));
+            all.len() - 1
+        });
+        all[at].2.push(part);
+    };
     visit(net, &mut |parameter, shape, _, values| {
         if is_adapter(&parameter) {
             return;
         }
+        if let Some(experts) = FileExperts::of(&parameter) {
+            let tensors = written_experts(experts, &shape, values, config);
+            return tensors.into_iter().for_each(|tensor| add(tensor.name, tensor.shape, tensor.put));
+        }
         let place = config.place(&parameter);
-        let at = all.iter().position(|(name, ..)| *name == place.name).unwrap_or_else(|| {
-            all.push((place.name.clone(), place.shape(&shape, config), Vec::new()));
-            all.len() - 1
-        });
-        all[at].2.push((place, shape, values));
+        let (name, whole) = (place.name.clone(), place.shape(&shape, config));
+        add(name, whole, Box::new(move |tensor| place.into_file(&values.all(), &shape, config, tensor)));
     });
-    let tensor = |(name, whole, parts): (String, Vec<usize>, Parts)| {
+    let tensor = |(name, whole, parts): (String, Vec<usize>, Parts<'a>)| {
         let elements = whole.iter().product();
         DeferredTensor::new(name, whole, move || {
             let mut tensor = vec![0.0; elements];
-            parts.iter().for_each(|(place, shape, values)| place.into_file(&values(), shape, config, &mut tensor));
+            parts.iter().for_each(|put| put(&mut tensor));
             tensor
         })
     };
@@ -259,10 +273,22 @@ pub fn trained_shapes(net: &Decoder) -> BTreeMap<String, Vec<usize>> {
     all
 }
 
-/// A function that returns the values of a parameter.
-pub type Values = Box<dyn Fn() -> Vec<f32>>;
+/// The values of a parameter, which are read when they are needed.
+pub struct Values(Box<dyn Fn(Option<usize>) -> Vec<f32>>);
 
-/// A function that receives a parameter's name, its shape, whether it is trained, and a function that returns its values.
+impl Values {
+    /// Reads all values, row-major.
+    pub fn all(&self) -> Vec<f32> {
+        (self.0)(None)
+    }
+
+    /// Reads the values of one index of the first dimension.
+    pub fn row(&self, index: usize) -> Vec<f32> {
+        (self.0)(Some(index))
+    }
+}
+
+/// A function that receives a parameter's name, its shape, whether it is trained, and its values.
 pub(crate) type OnParameter<'a> = &'a mut dyn FnMut(String, Vec<usize>, bool, Values);
 
 /// Calls `see` for every parameter.
@@ -271,7 +297,12 @@ pub fn visit(net: &Decoder, see: OnParameter) {
     impl ModuleVisitor for Visitor<'_> {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
             let (trained, tensor) = (param.val().is_require_grad(), param.val().inner());
-            (self.1)(self.0.join("."), tensor.dims().to_vec(), trained, Box::new(move || to_host(tensor.clone())));
+            let shape = tensor.dims().to_vec();
+            let values = move |row: Option<usize>| match row {
+                None => to_host(tensor.clone()),
+                Some(row) => to_host(tensor.clone().narrow(0, row, 1)),
+            };
+            (self.1)(self.0.join("."), shape, trained, Values(Box::new(values)));
         }
         fn enter_module(&mut self, name: &str, _: &str) {
             self.0.push(name.to_owned());

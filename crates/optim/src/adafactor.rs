@@ -87,6 +87,9 @@ impl Rule for Adafactor {
         let size = parameter.size();
         let mut slots = match parameter.shape {
             [rows, columns] => vec![Slot::f32("exp_avg_sq_row", *rows), Slot::f32("exp_avg_sq_col", *columns)],
+            [experts, rows, columns] => {
+                vec![Slot::f32("exp_avg_sq_row", experts * rows), Slot::f32("exp_avg_sq_col", experts * columns)]
+            }
             _ => vec![Slot::f32("exp_avg_sq", size)],
         };
         slots.extend(self.beta1.map(|_| Slot::f32("exp_avg", size)));
@@ -116,6 +119,16 @@ impl Rule for Adafactor {
                 let scale = (row.clone() / row.clone().mean()).sqrt().recip().reshape([rows, 1]);
                 let update = scale * column.clone().sqrt().recip().reshape([1, columns]);
                 (update.reshape([rows * columns]) * g, vec![row, column])
+            }
+            // As in transformers, each expert has its own factors.
+            (&[experts, rows, columns], Some(row), Some(column)) => {
+                let square = square.reshape([experts, rows, columns]);
+                let row = moved(row, square.clone().mean_dim(2).reshape([experts * rows]));
+                let column = moved(column, square.mean_dim(1).reshape([experts * columns]));
+                let by_expert = row.clone().reshape([experts, rows]);
+                let scale = (by_expert.clone() / by_expert.mean_dim(1)).sqrt().recip().reshape([experts, rows, 1]);
+                let update = scale * column.clone().sqrt().recip().reshape([experts, 1, columns]);
+                (update.reshape([experts * rows * columns]) * g, vec![row, column])
             }
             (_, moment, _) => {
                 let moment = moved(moment.unwrap_or_else(|| square.zeros_like()), square);

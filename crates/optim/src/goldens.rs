@@ -138,7 +138,7 @@ fn train(learner: &mut Learner, updates: std::ops::Range<u64>) {
 fn weights(learner: &Learner) -> BTreeMap<String, Vec<u32>> {
     let mut all = BTreeMap::new();
     burnish_model::weights::visit(&learner.model.net, &mut |name, _, _, values| {
-        all.insert(name, values().into_iter().map(f32::to_bits).collect());
+        all.insert(name, values.all().into_iter().map(f32::to_bits).collect());
     });
     all
 }

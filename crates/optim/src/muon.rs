@@ -18,7 +18,7 @@ pub(super) const MUON: OptimizerKind = OptimizerKind {
           verl: torch.optim.Muon.\n\
           OpenRLHF: muon, whose Adam learning rate is adamw_lr.\n\
           Deviation: the iteration runs in float32, torch's in bfloat16. The matrices have the shapes of the files, as in torch: GPT-2 and GPT-NeoX \
-          store q, k and v as one, and GPT-2 stores [in, out].\n\
+          store q, k and v as one, and GPT-2 stores [in, out]. The matrices of experts are orthogonal one by one; torch refuses them.\n\
           When: pre-training has used it, or AdamW is slow to learn; match_rms_adamw takes the learning rate of AdamW.",
     reads: &["betas", "eps", "weight_decay"],
     options: &[
@@ -77,9 +77,14 @@ fn build(settings: &OptimizerSettings) -> Result<Box<dyn Rule>> {
     }))
 }
 
-/// Returns rows and columns of a matrix of a block or of its adapter; all other parameters use AdamW.
-fn matrix(parameter: Parameter) -> Option<[usize; 2]> {
-    let shape = <[usize; 2]>::try_from(parameter.shape).ok()?;
+/// Returns the number of matrices, their rows and their columns, for the matrix of a block or of its adapter and for the matrices
+/// of experts; all other parameters use AdamW.
+fn matrices(parameter: Parameter) -> Option<[usize; 3]> {
+    let shape = match *parameter.shape {
+        [rows, columns] if !parameter.name.ends_with("_bias") => [1, rows, columns],
+        [experts, rows, columns] => [experts, rows, columns],
+        _ => return None,
+    };
     parameter.name.contains("layers.").then_some(shape)
 }
 
@@ -89,18 +94,18 @@ impl Rule for Muon {
     }
 
     fn slots(&self, parameter: Parameter) -> Vec<Slot> {
-        match matrix(parameter) {
+        match matrices(parameter) {
             Some(_) => vec![Slot::f32("momentum_buffer", parameter.size())],
             None => self.adamw.slots(parameter),
         }
     }
 
     fn splits(&self, parameter: Parameter) -> bool {
-        matrix(parameter).is_none() && self.adamw.splits(parameter)
+        matrices(parameter).is_none() && self.adamw.splits(parameter)
     }
 
     fn update(&self, at: Step, trained: TrainedParam) -> UpdatedParam {
-        let Some([rows, columns]) = matrix(trained.parameter) else {
+        let Some([count, rows, columns]) = matrices(trained.parameter) else {
             let at = Step { lr: at.lr * self.adamw_share, ..at };
             return self.adamw.update(at, trained);
         };
@@ -112,9 +117,14 @@ impl Rule for Muon {
             true => g.clone() + (mean.clone() - g) * self.momentum as f32,
             false => mean.clone(),
         };
-        let direction = orthogonal(direction.reshape([rows, columns]), self.ns_coefficients, self.ns_steps);
+        let direction = direction.reshape([count, rows * columns]);
+        let of_matrix = |index: usize| {
+            let matrix = direction.clone().narrow(0, index, 1).reshape([rows, columns]);
+            orthogonal(matrix, self.ns_coefficients, self.ns_steps).reshape([rows * columns])
+        };
+        let direction: Tensor<1> = Tensor::cat((0..count).map(of_matrix).collect(), 0);
         let lr = (at.lr * (self.scale)(rows as f64, columns as f64)) as f32;
-        let w = w * (1.0 - at.lr * self.weight_decay) as f32 - direction.reshape([rows * columns]) * lr;
+        let w = w * (1.0 - at.lr * self.weight_decay) as f32 - direction * lr;
         (w, state([mean]))
     }
 }

@@ -80,7 +80,7 @@ fn gradients(learner: &Learner, number: u64, wrong: Option<(usize, usize)>) -> G
 fn weights(learner: &Learner) -> BTreeMap<String, Vec<u32>> {
     let mut all = BTreeMap::new();
     visit(&learner.model.net, &mut |name, _, _, values| {
-        all.insert(name, values().into_iter().map(f32::to_bits).collect());
+        all.insert(name, values.all().into_iter().map(f32::to_bits).collect());
     });
     all
 }

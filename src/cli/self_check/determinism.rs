@@ -63,7 +63,7 @@ pub(super) fn step() -> Result<Vec<u32>> {
     });
     learner.update(gradients, 1e-3)?;
     let mut bits = vec![];
-    visit(&learner.model.net, &mut |_, _, _, values| bits.extend(values().into_iter().map(f32::to_bits)));
+    visit(&learner.model.net, &mut |_, _, _, values| bits.extend(values.all().into_iter().map(f32::to_bits)));
     Ok(bits)
 }
 

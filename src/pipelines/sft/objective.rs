@@ -1,5 +1,7 @@
 //! The objective of supervised fine-tuning.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +16,7 @@ use burnish_config::schema::SftAlgorithmConfig;
 use burnish_data::{SftExample, Tokenizer};
 use burnish_distributed::Ranks;
 use burnish_model::token_stats::{TokenGrads, TokenStats};
-use burnish_model::{CausalLm, ComparisonTarget, EmbeddingNoise, Gradients};
+use burnish_model::{CausalLm, ComparisonTarget, EmbeddingNoise, Gradients, RouterStats, Sequence};
 use burnish_registry::Choice;
 use burnish_tracking::Metrics;
 
@@ -84,10 +86,11 @@ impl Objective for Sft {
                 None => _ = self.add(&mut sums, &model.token_stats(&of_micro, 1.0, smoothed), &weights, *of_all),
                 Some(gradients) => {
                     let noisy = self.noise(batch, &micro).map(|noise| model.with_noise(noise));
-                    let model = noisy.as_ref().unwrap_or(model);
+                    let model = noisy.as_ref().unwrap_or(model).with_routers(share(batch, &micro));
                     model.backward_by_token(&of_micro, smoothed, gradients, |tokens, stats| {
                         self.add(&mut sums, stats, &weights[tokens], *of_all)
                     });
+                    sums.add_routers(model.router_stats().as_ref());
                 }
             }
         }
@@ -143,12 +146,31 @@ pub struct SftSums {
     entropy: f64,
     right: usize,
     tokens: usize,
+    /// Means over the passes of mixtures of experts, by name.
+    routers: BTreeMap<String, f64>,
+}
+
+/// Returns the part of the batch's tokens that a micro-batch has.
+fn share(batch: &StageBatch<SftExample>, micro: &[usize]) -> f64 {
+    let tokens = |rows: &[usize]| batch.sequences_of(rows).iter().map(Sequence::len).sum::<usize>() as f64;
+    tokens(micro) / tokens(&(0..batch.examples.len()).collect::<Vec<_>>()).max(1.0)
 }
 
 impl SftSums {
+    fn add_routers(&mut self, stats: Option<&RouterStats>) {
+        for (name, value) in stats.iter().flat_map(|stats| stats.named()) {
+            *self.routers.entry(name.to_owned()).or_default() += value;
+        }
+    }
+
     /// Adds the sums of both.
     fn and(self, other: Self) -> Self {
+        let mut routers = self.routers;
+        for (name, value) in other.routers {
+            *routers.entry(name).or_default() += value;
+        }
         Self {
+            routers,
             loss: self.loss + other.loss,
             entropy: self.entropy + other.entropy,
             right: self.right + other.right,
@@ -161,7 +183,8 @@ impl SftSums {
         let tokens = self.tokens as f64;
         let metrics =
             [("entropy", self.entropy / tokens), ("mean_token_accuracy", self.right as f64 / tokens), ("trained_tokens", tokens)];
-        Measured { loss: self.loss / of_all, metrics: metrics.into_iter().collect::<Metrics>() }
+        let metrics = metrics.map(|(name, value)| (name.to_owned(), value)).into_iter().chain(self.routers);
+        Measured { loss: self.loss / of_all, metrics: metrics.collect::<Metrics>() }
     }
 }
 

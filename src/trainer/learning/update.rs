@@ -22,7 +22,7 @@ use burnish_algorithm::loss::{LossColumns, LossResult, MEASURED_ENTROPY};
 use burnish_algorithm::policy_loss::{self, Metric};
 use burnish_algorithm::{scatter, sequences};
 use burnish_model::token_stats::TokenGrads;
-use burnish_model::{CausalLm, ComparisonTarget, Gradients, Sequence, TokenStats};
+use burnish_model::{CausalLm, ComparisonTarget, Gradients, RouterStats, Sequence, TokenStats};
 use burnish_optim::{GradientSum, Update};
 use burnish_reward::python::GlobalBatchInfo;
 use burnish_tracking::Metrics;
@@ -214,6 +214,7 @@ impl LearningSide {
             let tokens = distillation.and_then(|d| d.top_k(&self.actor.model, &sequences, &judged, self.temperature));
             let teacher = distillation.and_then(|d| d.comparison(tokens.as_ref(), d.teacher.get(&self.actor.model)));
             let comparison = teacher.or_else(|| reference.as_ref().map(ComparisonTarget::from));
+            let model = model.with_routers(mini.share_of(&sequences));
             model.backward(&sequences, self.temperature, comparison, gradients, |stats| {
                 if !is_prepared {
                     self.prepare(mini, &mini.in_order(stats, micro), totals);
@@ -240,6 +241,9 @@ impl LearningSide {
                 }
                 TokenGrads { log_prob: result.d_log_prob, entropy: result.d_entropy, full_kl: result.d_full_kl }
             });
+            for (name, value) in model.router_stats().iter().flat_map(RouterStats::named) {
+                totals.add_mean(&format!("actor/{name}"), value);
+            }
             self.actor.ranks.beat();
             if let Some(error) = failure {
                 return Err(error);
@@ -444,6 +448,12 @@ impl<'a> ActorMiniBatch<'a> {
     /// Returns true for the first update of a step, before which the policy is the one that generated.
     fn is_first(&self) -> bool {
         self.place[1..] == [0, 0]
+    }
+
+    /// Returns the part of the mini-batch's tokens that these sequences have.
+    fn share_of(&self, sequences: &[Sequence]) -> f64 {
+        let tokens = |sequences: &[Sequence]| sequences.iter().map(Sequence::len).sum::<usize>() as f64;
+        tokens(sequences) / tokens(&self.sequences).max(1.0)
     }
 
     fn sequences_of(&self, micro: &[usize]) -> Vec<Sequence<'a>> {

@@ -43,7 +43,9 @@ const KEEPS_IDS: &str = "sampled ids are kept and never rendered again; appended
 const NO_ASYNC: &str = "generation and training alternate";
 const NO_IMAGES: &str = "prompts are text";
 const PLAIN_LORA: &str = "adapters are plain LoRA with PEFT's initialisation";
-const NO_MOE: &str = "mixture-of-experts models are not supported";
+const SAME_ROUTING: &str = "generation and training route with the same code and weights, in float32, in one process";
+const ROUTER_LOSSES: &str = "the model's config.json decides: router_aux_loss_coef with output_router_logits, and router_z_loss_coef; override_config may set them";
+const FREEZES_ROUTER: &str = "a frozen router is not supported for the critic";
 const NO_MTP: &str = "multi-token prediction is not supported";
 const NO_PADDING: &str = "always on: rows are packed without padding, and responses share the pass of their prompt";
 const NO_PROFILER: &str = "there is no profiler; timing_s/* has the time of each phase";
@@ -167,7 +169,11 @@ pub(crate) const EVERYWHERE: &[(&str, KeyTreatment)] = &[
     ("**.override_transformer_config.*dropout", Refused(NO_DROPOUT)),
     ("**.override_transformer_config.*dtype", Ignored(ONE_DTYPE)),
     ("**.override_transformer_config.fp8*", Refused(NO_QAT)),
-    ("**.override_transformer_config.moe_*", Ignored(NO_MOE)),
+    ("**.override_transformer_config.moe_*_loss_coeff", Ignored(ROUTER_LOSSES)),
+    (
+        "**.override_transformer_config.moe_*",
+        Ignored("experts are computed on one device; the model's config.json describes its router"),
+    ),
     ("**.override_transformer_config.recompute_*", Ignored(RECOMPUTE)),
     ("**.override_transformer_config.account_for_*", Ignored(ALL_WEIGHTS)),
     ("**.override_transformer_config.num_layers_in_*", Ignored(ALL_WEIGHTS)),
@@ -185,10 +191,9 @@ pub(crate) const EVERYWHERE: &[(&str, KeyTreatment)] = &[
     ("**.enable_activation_offload", Ignored(NO_ACTIVATIONS)),
     ("**.load_weight", Refused(WEIGHTS_OF_MODEL)),
     ("**.hf_config_path", Refused("config.json is read from the model's folder")),
-    ("**.router_replay.mode", Refused(NO_MOE)),
-    ("**.router_replay.**", Ignored(NO_MOE)),
-    ("**.enable_rollout_routing_replay", Ignored(NO_MOE)),
-    ("**.moe_load_balance_metrics_interval", Ignored(NO_MOE)),
+    ("**.router_replay.**", Ignored(SAME_ROUTING)),
+    ("**.enable_rollout_routing_replay", Ignored(SAME_ROUTING)),
+    ("**.moe_load_balance_metrics_interval", Ignored("actor/router_max_violation and its neighbours are reported in every step")),
     ("**.freeze_vision_tower", Ignored(NO_IMAGES)),
 ];
 
@@ -294,7 +299,6 @@ pub(super) const RL: &[(&str, KeyTreatment)] = &[
         Refused("the tokenizer's chat template is used: put the template into tokenizer_config.json"),
     ),
     ("actor_rollout_ref.model.override_config.attn_implementation", Ignored(NO_TORCH)),
-    ("actor_rollout_ref.model.override_config.moe_config.**", Ignored(NO_MOE)),
     ("actor_rollout_ref.model.override_config.model_config.**", Renamed("actor_rollout_ref.model.override_config.**")),
     ("actor_rollout_ref.ref.optim.**", Ignored("the reference is not trained")),
     ("actor_rollout_ref.*.profile.**", Ignored(NO_PROFILER)),
@@ -336,7 +340,7 @@ pub(super) const RL: &[(&str, KeyTreatment)] = &[
     ("critic.kl_ctrl.**", Ignored("it has no reader: algorithm.kl_ctrl holds the KL controller")),
     ("critic.rollout_n", Ignored("only actor_rollout_ref.rollout.n sets the number of responses")),
     ("critic.model.tokenizer_path", Ignored("the critic reads the tokens of the policy")),
-    ("critic.model.override_config.moe_config.**", Ignored(NO_MOE)),
+    ("critic.model.override_config.moe_config.**", Ignored(FREEZES_ROUTER)),
     ("critic.model.custom_chat_template", Ignored("the critic reads the tokens of the policy")),
     ("reward_model.reward_loop_class_name", Refused(NO_PYTHON)),
     ("reward_model.reward_loop_module_path", Refused(NO_PYTHON)),

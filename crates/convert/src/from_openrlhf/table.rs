@@ -4,7 +4,7 @@ use crate::peers::OptionTreatment::{Ignored, Key, Read, Refused};
 use crate::peers::TreatmentRow;
 
 const MUON: &str = "Muon always uses 5 iterations and Nesterov momentum, as in DeepSpeed";
-const NO_MOE: &str = "mixture-of-experts models are not supported";
+const ROUTER_LOSS: &str = "the model's config.json decides: set output_router_logits to true and router_aux_loss_coef there";
 const PRETRAIN: &str = "a loss on a second data set is not supported";
 
 pub(super) const ROWS: &[TreatmentRow] = &[
@@ -89,7 +89,7 @@ pub(super) const ROWS: &[TreatmentRow] = &[
     ("ds.lora.target_modules target_modules", "", Read("`target_modules` of the model")),
     ("ds.lora.dropout lora_dropout", "", Refused("dropout is not implemented")),
     ("ds.load_in_4bit load_in_4bit", "", Refused("quantised weights are not supported")),
-    ("actor.aux_loss_coef model.aux_loss_coef aux_loss_coef", "", Refused(NO_MOE)),
+    ("actor.aux_loss_coef model.aux_loss_coef aux_loss_coef", "", Refused(ROUTER_LOSS)),
     // Data.
     (
         "data.prompt_dataset prompt_data data.dataset dataset",

@@ -66,7 +66,7 @@ pub(super) const ROWS: &[TreatmentRow] = &[
     ("local_rank ds.enable_sleep deepspeed_enable_sleep", "", Ignored(TOGETHER)),
     ("ds.deepcompile deepcompile ds.attn_implementation attn_implementation flash_attn", "", Ignored(NO_TORCH)),
     ("ds.use_liger_kernel use_liger_kernel disable_trace_cache", "", Ignored(NO_TORCH)),
-    ("ds.experts_implementation", "", Ignored("mixture-of-experts models are not supported")),
+    ("ds.experts_implementation", "", Ignored("experts are computed by built-in operations")),
     ("actor.gradient_checkpointing_reentrant model.gradient_checkpointing_reentrant", "", Ignored(ONE_RECOMPUTE)),
     ("gradient_checkpointing_use_reentrant", "", Ignored(ONE_RECOMPUTE)),
     ("ds.packing_samples packing_samples", "", Ignored("always on: rows are packed without padding")),

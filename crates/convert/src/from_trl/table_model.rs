@@ -38,7 +38,11 @@ pub(super) const ROWS: &[TreatmentRow] = &[
     ("load_in_8bit load_in_4bit", "", Refused(QUANTISED)),
     ("bnb_4bit_quant_type bnb_4bit_quant_storage use_bnb_nested_quant", "", Ignored(QUANTISED)),
     ("model_init_kwargs", "", Refused("a model is loaded as its config.json describes: edit that file")),
-    ("router_aux_loss_coef", "", Refused("mixture-of-experts models are not supported")),
+    (
+        "router_aux_loss_coef",
+        "",
+        Refused("the model's config.json decides: set output_router_logits to true and router_aux_loss_coef there"),
+    ),
     ("disable_dropout", "", Ignored("dropout is not implemented")),
     ("config", "", Ignored("its options are read like those of the command, which count for more")),
     ("tp_size", "", Ignored("a process trains on one device")),

@@ -11,19 +11,25 @@ mod gemma2;
 mod gemma3_text;
 mod glm;
 mod glm4;
+mod glm4_moe;
 mod gpt2;
 mod gpt_neox;
+mod gpt_oss;
 mod granite;
 mod llama;
 mod ministral;
 mod ministral3;
 mod mistral;
+mod mixtral;
 mod nanochat;
 mod olmo2;
 mod olmo3;
+mod olmoe;
 mod phi3;
 mod qwen2;
+mod qwen2_moe;
 mod qwen3;
+mod qwen3_moe;
 mod seed_oss;
 mod smollm3;
 
@@ -35,6 +41,12 @@ pub static FAMILIES: &[Family] = &[
     mistral::FAMILY,
     qwen2::FAMILY,
     qwen3::FAMILY,
+    qwen3_moe::FAMILY,
+    qwen2_moe::FAMILY,
+    mixtral::FAMILY,
+    olmoe::FAMILY,
+    gpt_oss::FAMILY,
+    glm4_moe::FAMILY,
     gemma::FAMILY,
     gemma2::FAMILY,
     gpt_neox::FAMILY,

@@ -120,19 +120,16 @@ impl CausalLm {
 fn slots(net: &mut Decoder) -> Vec<(String, &mut Option<Lora>)> {
     let blocks = net.model.layers.iter_mut().enumerate();
     let of_block = blocks.flat_map(|(layer, block)| {
-        let (attention, mlp) = (&mut block.self_attn, &mut block.mlp);
+        let attention = &mut block.self_attn;
         let slots = [
             ("self_attn.q_proj", &mut attention.q_proj.lora),
             ("self_attn.k_proj", &mut attention.k_proj.lora),
             ("self_attn.v_proj", &mut attention.v_proj.lora),
             ("self_attn.qkv_proj", &mut attention.qkv_lora),
             ("self_attn.o_proj", &mut attention.o_proj.lora),
-            ("mlp.up_proj", &mut mlp.up_proj.lora),
-            ("mlp.down_proj", &mut mlp.down_proj.lora),
         ];
-        let gate = mlp.gate_proj.as_mut().map(|gate| ("mlp.gate_proj", &mut gate.lora));
-        let gate = gate.into_iter().chain([("mlp.gate_up_proj", &mut mlp.gate_up_lora)]);
-        slots.into_iter().chain(gate).map(move |(name, slot)| (format!("model.layers.{layer}.{name}"), slot))
+        let mlp = block.mlp.adapter_slots();
+        slots.into_iter().chain(mlp).map(move |(name, slot)| (format!("model.layers.{layer}.{name}"), slot))
     });
     of_block.collect()
 }

@@ -33,7 +33,7 @@ impl LoraTarget {
 pub(crate) fn linears(config: &DecoderConfig) -> Vec<LoraTarget> {
     let of_layer = |layer: usize| {
         let mut targets: Vec<LoraTarget> = Vec::new();
-        for (name, input, output) in projections(config) {
+        for (name, input, output) in projections(config, layer) {
             let name = format!("model.layers.{layer}.{name}");
             let name = config.naming.fused(&name).map_or(name, |(_, whole)| whole);
             match targets.last_mut().filter(|last| last.name == name) {
@@ -49,14 +49,24 @@ pub(crate) fn linears(config: &DecoderConfig) -> Vec<LoraTarget> {
     (0..config.num_hidden_layers).flat_map(of_layer).collect()
 }
 
-/// The projections of a block, in the order of the network: name in the block, input and output.
-fn projections(config: &DecoderConfig) -> Vec<(&'static str, usize, usize)> {
+/// The projections of a layer, in the order of the network: name in the block, input and output. Experts have no adapters.
+fn projections(config: &DecoderConfig, layer: usize) -> Vec<(&'static str, usize, usize)> {
     let (h, i) = (config.hidden_size, config.intermediate_size);
     let (q, kv) = (config.num_attention_heads * config.head_dim, config.num_key_value_heads * config.head_dim);
     let attention =
         [("self_attn.q_proj", h, q), ("self_attn.k_proj", h, kv), ("self_attn.v_proj", h, kv), ("self_attn.o_proj", q, h)];
-    let gate = config.gated.then_some(("mlp.gate_proj", h, i));
-    attention.into_iter().chain(gate).chain([("mlp.up_proj", h, i), ("mlp.down_proj", i, h)]).collect()
+    let Some(mixture) = config.mixture.as_ref().filter(|mixture| mixture.layers[layer]) else {
+        let gate = config.gated.then_some(("mlp.gate_proj", h, i));
+        return attention.into_iter().chain(gate).chain([("mlp.up_proj", h, i), ("mlp.down_proj", i, h)]).collect();
+    };
+    let shared = mixture.shared.as_ref().map(|shared| {
+        let i = shared.intermediate_size;
+        let gate = shared.gated.then_some(("mlp.shared_expert_gate", h, 1));
+        let matrices =
+            [("mlp.shared_expert.gate_proj", h, i), ("mlp.shared_expert.up_proj", h, i), ("mlp.shared_expert.down_proj", i, h)];
+        matrices.into_iter().chain(gate)
+    });
+    attention.into_iter().chain(shared.into_iter().flatten()).collect()
 }
 
 /// Returns the linear layers that `target_modules` selects and `exclude_modules` does not.
@@ -117,6 +127,9 @@ impl<'a> Pattern<'a> {
     }
 }
 
+/// Names of the parts of mixtures that are not linear layers in transformers 5.
+const OF_EXPERTS: &[&str] = &["gate_proj", "up_proj", "down_proj", "gate_up_proj", "experts", "gate", "router", "w1", "w2", "w3"];
+
 /// verl's names of Megatron's layers, and the names of the same layers in Hugging Face models.
 const OF_MEGATRON: &[(&str, &str)] = &[
     ("linear_qkv", "q_proj, k_proj and v_proj"),
@@ -134,6 +147,8 @@ fn unknown(key: &str, pattern: &str, config: &DecoderConfig, all: &[LoraTarget])
     let [head, embedding] = ["lm_head.weight", "model.embed_tokens.weight"].map(|parameter| config.naming.place(parameter).name);
     let why = if [head, embedding].iter().any(|name| last(name.trim_end_matches(".weight")) == last(pattern)) {
         "the embedding and the head cannot have adapters here".to_owned()
+    } else if config.mixture.is_some() && OF_EXPERTS.contains(&last(pattern).as_str()) {
+        "the experts of a mixture and their router cannot have adapters here; they are trained without an adapter".to_owned()
     } else {
         "the model has no such module".to_owned()
     };

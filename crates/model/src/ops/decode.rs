@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use super::attention_flex::Out;
 use super::block_tables::{BLOCK, SentTables, Tables};
-use super::flex::{cast, f32s, flex_f32, index, tensor_from_vec, uninit, whole_buffer, written};
+use super::flex::{cast, f32s, flex_f32, index, tensor_from_vec, to_host, uninit, whole_buffer, written};
 use super::fused;
 use super::packed::AttentionScoring;
 use super::prepared::LayoutCache;
@@ -67,6 +67,7 @@ impl CacheRows {
 
 /// Writes the new keys and values [rows, kv heads · d] of each row's last position to the cache [blocks · BLOCK, kv heads · d],
 /// in place. Then attends with q [rows, heads, d] -> [rows, heads, d]. `sent` has the tables that were sent in earlier steps.
+/// `sinks` `[heads]` has one more logit for each softmax, which no value belongs to.
 ///
 /// # Panics
 /// If a sequence is empty, longer than its blocks, or a block is outside the cache.
@@ -77,10 +78,11 @@ pub fn decode_attention(
     at: &CacheView,
     sent: &SentTables,
     scoring: AttentionScoring,
+    sinks: Option<&Tensor<1>>,
 ) -> Tensor<3> {
-    if !fused::attends(&q) {
+    if !fused::attends(&q) || sinks.is_some() {
         write_keys_and_values([keys, values], &at.places, new);
-        return attention(q, keys, values, at, scoring);
+        return attention(q, keys, values, at, scoring, sinks);
     }
     let new = if at.has_a_row_per_sequence() {
         Some(new)
@@ -92,18 +94,34 @@ pub fn decode_attention(
     fused::paged_attention(q, new, [keys, values], &tables, scoring)
 }
 
-fn attention(q: Tensor<3>, k: &Tensor<2>, v: &Tensor<2>, at: &CacheView, scoring: AttentionScoring) -> Tensor<3> {
+fn attention(
+    q: Tensor<3>,
+    k: &Tensor<2>,
+    v: &Tensor<2>,
+    at: &CacheView,
+    scoring: AttentionScoring,
+    sinks: Option<&Tensor<1>>,
+) -> Tensor<3> {
     match (flex_f32(&q), flex_f32(k), flex_f32(v)) {
         (Some(qs), Some(ks), Some(vs)) => {
             let [rows, heads, d] = q.dims();
-            let out = flex(f32s(&qs), f32s(&ks), f32s(&vs), at, scoring, [rows, heads, d]);
+            let sinks = sinks.map(|sinks| to_host(sinks.clone()));
+            let out = flex(f32s(&qs), f32s(&ks), f32s(&vs), at, scoring, sinks.as_deref(), [rows, heads, d]);
             tensor_from_vec(out, [rows, heads, d], &q.device())
         }
-        _ => composed(q, k, v, at, scoring),
+        _ => composed(q, k, v, at, scoring, sinks),
     }
 }
 
-fn flex(q: &[f32], k: &[f32], v: &[f32], at: &CacheView, scoring: AttentionScoring, [rows, heads, d]: [usize; 3]) -> Vec<f32> {
+fn flex(
+    q: &[f32],
+    k: &[f32],
+    v: &[f32],
+    at: &CacheView,
+    scoring: AttentionScoring,
+    sinks: Option<&[f32]>,
+    [rows, heads, d]: [usize; 3],
+) -> Vec<f32> {
     let (group, stride) = (heads / at.kv_heads, at.kv_heads * d);
     assert!(at.tables.len() == rows && at.lens.len() == rows && q.len() == rows * heads * d && heads == group * at.kv_heads);
     assert!(at.lens.iter().all(|len| *len > 0));
@@ -118,13 +136,14 @@ fn flex(q: &[f32], k: &[f32], v: &[f32], at: &CacheView, scoring: AttentionScori
             scores.resize(group * starts.len(), 0.0);
             let first = (row * heads + hk * group) * d;
             gathered_dots(&q[first..first + group * d], d, k, starts, scores);
-            for row in scores.chunks_exact_mut(starts.len()) {
+            for (head, row) in scores.chunks_exact_mut(starts.len()).enumerate() {
                 if let Some(cap) = scoring.softcap {
                     row.iter_mut().for_each(|score| *score = cap * (*score * scoring.scale / cap).tanh());
                 }
                 let scale = if scoring.softcap.is_some() { 1.0 } else { scoring.scale };
-                let max = simd::max_row(row) * scale;
-                let sum = simd::exp_sub_sum(row, scale, max);
+                let sink = sinks.map(|sinks| sinks[hk * group + head]);
+                let max = sink.map_or(f32::NEG_INFINITY, |sink| sink).max(simd::max_row(row) * scale);
+                let sum = simd::exp_sub_sum(row, scale, max) + sink.map_or(0.0, |sink| (sink - max).exp());
                 simd::scale(1.0 / sum, row);
             }
             // SAFETY: the heads of one (row, kv head) are adjacent in `out`, and only this task uses them.
@@ -159,7 +178,14 @@ impl Gather {
     }
 }
 
-fn composed(q: Tensor<3>, k: &Tensor<2>, v: &Tensor<2>, at: &CacheView, scoring: AttentionScoring) -> Tensor<3> {
+fn composed(
+    q: Tensor<3>,
+    k: &Tensor<2>,
+    v: &Tensor<2>,
+    at: &CacheView,
+    scoring: AttentionScoring,
+    sinks: Option<&Tensor<1>>,
+) -> Tensor<3> {
     let ([rows, heads, d], device, dtype) = (q.dims(), q.device(), q.dtype());
     // The dtype of scores and of everything computed from them; matmuls use the dtype of the inputs.
     let wide = if dtype == DType::F64 { FloatDType::F64 } else { FloatDType::F32 };
@@ -172,7 +198,14 @@ fn composed(q: Tensor<3>, k: &Tensor<2>, v: &Tensor<2>, at: &CacheView, scoring:
     if let Some(cap) = scoring.softcap {
         scores = scores.div_scalar(cap).tanh().mul_scalar(cap);
     }
-    let p = activation::softmax(scores + cast(gather.unseen.clone(), wide), 3).cast(dtype);
+    let mut scores = scores + cast(gather.unseen.clone(), wide);
+    if let Some(sinks) = sinks {
+        let group = heads / at.kv_heads;
+        let sinks = cast(sinks.clone(), wide).reshape([1, at.kv_heads, group, 1]).expand([rows, at.kv_heads, group, 1]);
+        scores = Tensor::cat(vec![scores, sinks], 3);
+    }
+    let p = activation::softmax(scores, 3);
+    let p = if sinks.is_some() { p.narrow(3, 0, gather.keys) } else { p }.cast(dtype);
     p.matmul(gathered(v)).reshape([rows, heads, d])
 }
 

@@ -12,6 +12,7 @@ mod attention_blocks;
 mod attention_composed;
 mod attention_flex;
 mod attention_scores;
+mod attention_sinks;
 mod autodiff;
 pub(crate) mod block_tables;
 #[cfg(feature = "gpu")]
@@ -19,6 +20,9 @@ pub(crate) mod cube;
 pub mod decode;
 mod flex;
 pub mod fused;
+mod grouped;
+mod grouped_flex;
+mod groups;
 pub mod head;
 pub mod linear;
 pub mod norm;
@@ -35,6 +39,7 @@ mod uninit;
 pub use activation::{act, glu};
 pub use activation_kind::Act;
 pub use attention::attention;
+pub(crate) use attention_sinks::attention_with_sinks;
 pub use block_tables::{BLOCK, SentTables};
 #[cfg(feature = "gpu")]
 pub use cube::optim::{adamw as adamw_on_gpu, squares as squares_on_gpu};
@@ -43,6 +48,8 @@ pub use cube::sample as sample_on_gpu;
 pub use decode::{CacheRows, CacheView, decode_attention, write_rows};
 pub(crate) use decode::{copy_rows, write_keys_and_values};
 pub use flex::{add, cast, f32s, flex_f32, index, tensor_from_vec, to_host, whole_buffer};
+pub(crate) use grouped::{combine_groups, gather_groups, grouped, grouped_cached, grouped_frozen, grouped_rows};
+pub use groups::Groups;
 pub use head::{
     Compared, Divergence, Head, Softcap, SparseMeasure, TopK, head_backward, head_fused_backward, head_log_probs, head_stats,
     head_top_k,

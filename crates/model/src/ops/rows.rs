@@ -97,7 +97,7 @@ macro_rules! multiversion {
 
 /// # Safety
 /// `out` must be valid for x's rows, `stride` apart, with as many elements each as w has rows.
-unsafe fn panel(x: &[f32], w: &[f32], k: usize, out: *mut f32, stride: usize) {
+pub(super) unsafe fn panel(x: &[f32], w: &[f32], k: usize, out: *mut f32, stride: usize) {
     multiversion! { fn body(x: &[f32], w: &[f32], k: usize, out: Out, stride: usize) = panel_ }
     body(x, w, k, Out(out), stride);
 }
