@@ -214,7 +214,7 @@ impl Decoder {
         if pass.config.embedding_norm { self.last_norm(x, pass) } else { x }
     }
 
-    /// Returns the same network; the biases of routers' choices are not trained, and with `all` nothing of the routers is.
+    /// Returns the same network without training of the biases of routers' choices, or of `all` parameters of routers.
     pub(crate) fn with_frozen_routers(mut self, all: bool) -> Self {
         let mixture = |mixture: Mixture| {
             let mixture = mixture.with_frozen_bias();

@@ -20,6 +20,8 @@ pub(super) enum SkippedTensor {
     MaskedScore,
     /// Frequencies of rotary positions.
     Frequencies,
+    /// A layer after the last, which predicts further tokens.
+    NextTokens,
 }
 
 /// The largest allowed score of masked tokens: e^−10000 is 0.
@@ -31,6 +33,9 @@ impl SkippedTensor {
         let is_head = head_names(config.naming).iter().any(|head| name == head);
         if is_head && (config.tie_word_embeddings || config.head != HeadKind::Language) {
             return Some(Self::Head);
+        }
+        if next_token_layer(name, config) {
+            return Some(Self::NextTokens);
         }
         let ending = config.naming.buffers.iter().find(|end| format!(".{name}").ends_with(**end))?;
         Some(match ending {
@@ -45,6 +50,7 @@ impl SkippedTensor {
         match self {
             // A tied head equals the embedding; a different head would not be tied. A classifier's head replaces a different one.
             Self::Head => config.head == HeadKind::Language,
+            Self::NextTokens => false,
             Self::Mask => is_lower_triangle(tensor),
             Self::MaskedScore => to_f32(tensor).is_ok_and(|values| values.iter().all(|score| *score <= MASKED)),
             Self::Frequencies => {
@@ -65,9 +71,17 @@ impl SkippedTensor {
             Self::Head => "the head of a language model, which this model replaces by another head",
             Self::Mask => "a mask that is not the causal one; attention here is causal",
             Self::MaskedScore => "a score for masked tokens that is not near −∞; masked tokens are left out here",
+            Self::NextTokens => "in a layer that predicts further tokens, which is not a part of the model, as in transformers",
             Self::Frequencies => "rotary frequencies that differ from those of config.json; the latter are used",
         }
     }
+}
+
+/// True for a tensor of a layer after the last that predicts further tokens.
+fn next_token_layer(name: &str, config: &DecoderConfig) -> bool {
+    let layers = config.num_hidden_layers..config.num_hidden_layers + config.mixture.as_ref().map_or(0, |m| m.next_token_layers);
+    let layer = name.split_once("layers.").and_then(|(_, rest)| rest.split_once('.')?.0.parse().ok());
+    layer.is_some_and(|layer: usize| layers.contains(&layer))
 }
 
 /// True for a [1, 1, n, n] or [n, n] tensor that is nonzero where column ≤ row, and 0 elsewhere.

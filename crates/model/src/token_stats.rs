@@ -393,7 +393,7 @@ impl CausalLm {
         self.router.as_ref().map(|router| router.log.take()).unwrap_or_default()
     }
 
-    /// What the backward pass adds for mixtures that routed in this way.
+    /// The terms that the backward pass adds for mixtures that routed in this way.
     fn router_terms(&self, routed: &[RoutedLayer]) -> Option<RouterTerms> {
         let (config, pass) = (self.config.mixture.as_ref()?, self.router.as_ref()?);
         Some(RouterTerms::new(routed, &config.router, pass))

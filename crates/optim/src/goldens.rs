@@ -96,6 +96,39 @@ fn golden_optimizers() {
     }
 }
 
+/// Each expert's matrix is updated like a matrix by itself, if no number of the whole tensor counts.
+#[test]
+fn matrices_of_experts_are_updated_one_by_one() {
+    let device = Device::flex();
+    let ([experts, rows, columns], matrix) = ([3, 8, 5], 40);
+    for (name, options) in [("Muon", json!({})), ("Adafactor", json!({"scale_parameter": false, "clip_threshold": 1e9}))] {
+        let kind = find(name).unwrap();
+        let rule = (kind.build)(&settings(options).with_defaults(kind.options).unwrap()).unwrap();
+        let run = |shape: &[usize], first: usize| {
+            let parameter = Parameter { name: "model.layers.0.mlp.experts.up_proj", shape };
+            let column = |scale: f64| {
+                let values = (first..first + parameter.size()).map(|i| (scale * i as f64 + 0.3).sin() as f32);
+                tensor_from_vec(values.collect(), [parameter.size()], &device)
+            };
+            let (mut w, mut state) = (column(0.37), None);
+            for number in 1..4 {
+                let step = Step { number, lr: 0.01, grad_scale: 1.0 };
+                let gradient = column(0.71 * number as f64);
+                let (weight, kept) = rule.update(step, TrainedParam { parameter, weight: w, gradient, state });
+                (w, state) = (weight, Some(kept));
+            }
+            let state: usize = rule.slots(parameter).iter().map(|slot| slot.size).sum();
+            (to_host(w), state)
+        };
+        let (together, state) = run(&[experts, rows, columns], 0);
+        for expert in 0..experts {
+            let (alone, of_one) = run(&[rows, columns], expert * matrix);
+            assert!(distance(&together[expert * matrix..(expert + 1) * matrix], &alone) < 1e-6, "{name}, expert {expert}");
+            assert_eq!(state, experts * of_one, "{name}");
+        }
+    }
+}
+
 /// Returns a model in training, with every option that adds to an optimizer's state.
 fn learner(kind: &'static OptimizerKind, rank: usize) -> Learner {
     let folder = golden("models/qwen2");

@@ -117,8 +117,9 @@ pub(super) fn pass(
         let of_micro = batch.sequences_of(&micro);
         let weights = micro.iter().flat_map(|&i| sft::weights(batch.examples[i]));
         let weights: Vec<f64> = weights.map(|weight| f64::from(weight) / of_all).collect();
+        let share = batch.share_of(&micro);
         let places: Vec<usize> = micro.iter().map(|&i| offset + batch.rows[i]).collect();
-        for part in loss.parts() {
+        for (index, part) in loss.parts().into_iter().enumerate() {
             let tokens = teacher
                 .filter(|_| part.kd.is_some())
                 .and_then(|teacher| teacher.tokens(&of_micro, &places, model, part.temperature));
@@ -132,10 +133,17 @@ pub(super) fn pass(
             let k = tokens.as_ref().map(|top| top.k);
             match gradients.as_deref_mut() {
                 None => sums.add(part, &weights, &model.token_stats(&of_micro, part.temperature, comparison), k),
-                Some(gradients) => model.backward(&of_micro, part.temperature, comparison, gradients, |stats| {
-                    sums.add(part, &weights, stats, k);
-                    part.token_grads(&weights, stats, k)
-                }),
+                // The losses of routers count once.
+                Some(gradients) => model.with_routers(if index == 0 { share } else { 0.0 }).backward(
+                    &of_micro,
+                    part.temperature,
+                    comparison,
+                    gradients,
+                    |stats| {
+                        sums.add(part, &weights, stats, k);
+                        part.token_grads(&weights, stats, k)
+                    },
+                ),
             }
         }
     }

@@ -14,7 +14,7 @@ use crate::pipelines::stage::{Measured, StageBatch};
 use burnish_algorithm::preference::{Answer, AnswerGrads, PairCounts};
 use burnish_distributed::Ranks;
 use burnish_model::token_stats::TokenGrads;
-use burnish_model::{CausalLm, Gradients, Sequence, TokenStats};
+use burnish_model::{CausalLm, Gradients, TokenStats};
 
 /// The inputs of a pass other than the batch.
 pub(crate) struct Passes {
@@ -87,11 +87,9 @@ impl Passes {
         let goes_again = gradients.is_some() && batch_totals.ahead.is_some();
         let reference = |&i: &usize| (i, self.reference.log_probs(batch, i, self.ld_alpha));
         let references = slice.iter().filter(|_| !goes_again).map(reference).collect();
-        let all = batch.sequences_of(&(0..batch.examples.len()).collect::<Vec<_>>());
-        let tokens = all.iter().map(Sequence::len).sum::<usize>().max(1) as f64;
         for micro in batch.micro_batches(slice) {
             let sequences = batch.sequences_of(&micro);
-            let share = sequences.iter().map(Sequence::len).sum::<usize>() as f64 / tokens;
+            let share = batch.share_of(&micro);
             match (gradients.as_deref_mut(), &batch_totals.ahead) {
                 (None, _) => {
                     let stats = model.frozen().token_stats(&sequences, 1.0, None);

@@ -16,7 +16,7 @@ use burnish_config::schema::SftAlgorithmConfig;
 use burnish_data::{SftExample, Tokenizer};
 use burnish_distributed::Ranks;
 use burnish_model::token_stats::{TokenGrads, TokenStats};
-use burnish_model::{CausalLm, ComparisonTarget, EmbeddingNoise, Gradients, RouterStats, Sequence};
+use burnish_model::{CausalLm, ComparisonTarget, EmbeddingNoise, Gradients, RouterStats};
 use burnish_registry::Choice;
 use burnish_tracking::Metrics;
 
@@ -86,7 +86,7 @@ impl Objective for Sft {
                 None => _ = self.add(&mut sums, &model.token_stats(&of_micro, 1.0, smoothed), &weights, *of_all),
                 Some(gradients) => {
                     let noisy = self.noise(batch, &micro).map(|noise| model.with_noise(noise));
-                    let model = noisy.as_ref().unwrap_or(model).with_routers(share(batch, &micro));
+                    let model = noisy.as_ref().unwrap_or(model).with_routers(batch.share_of(&micro));
                     model.backward_by_token(&of_micro, smoothed, gradients, |tokens, stats| {
                         self.add(&mut sums, stats, &weights[tokens], *of_all)
                     });
@@ -148,12 +148,6 @@ pub struct SftSums {
     tokens: usize,
     /// Means over the passes of mixtures of experts, by name.
     routers: BTreeMap<String, f64>,
-}
-
-/// Returns the part of the batch's tokens that a micro-batch has.
-fn share(batch: &StageBatch<SftExample>, micro: &[usize]) -> f64 {
-    let tokens = |rows: &[usize]| batch.sequences_of(rows).iter().map(Sequence::len).sum::<usize>() as f64;
-    tokens(micro) / tokens(&(0..batch.examples.len()).collect::<Vec<_>>()).max(1.0)
 }
 
 impl SftSums {

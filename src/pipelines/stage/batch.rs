@@ -42,6 +42,13 @@ impl<'a, E> StageBatch<'a, E> {
         examples.iter().flat_map(|&i| self.sequences[i].iter().copied()).collect()
     }
 
+    /// Returns the part of the batch's tokens that some examples have.
+    pub(crate) fn share_of(&self, examples: &[usize]) -> f64 {
+        let tokens = |sequences: &[Sequence]| sequences.iter().map(Sequence::len).sum::<usize>() as f64;
+        let all: f64 = self.sequences.iter().map(|of_example| tokens(of_example)).sum();
+        tokens(&self.sequences_of(examples)) / all.max(1.0)
+    }
+
     /// Returns true if a single micro-batch has the whole batch.
     pub(crate) fn is_one_micro_batch(&self) -> bool {
         self.slices.iter().map(|slice| self.micro_batches(slice).len()).sum::<usize>() == 1

@@ -1,4 +1,4 @@
-//! The losses of routers, and what passes say about their routing.
+//! The losses of routers, and statistics of their routing.
 //!
 //! The load-balancing loss is that of transformers (Fedus et al. 2022, <https://arxiv.org/abs/2101.03961>): experts · Σ_e f_e · P_e,
 //! where f_e is the number of choices of expert e divided by the number of rows, and P_e its mean softmax, both over all rows of
@@ -88,7 +88,7 @@ impl RouterStats {
     }
 }
 
-/// What the backward pass adds for the routers of a forward pass.
+/// Terms that the backward pass adds for the routers of a forward pass.
 pub(crate) struct RouterTerms {
     /// Gradient of the losses by the probability of each expert in a row.
     by_probability: Vec<f32>,

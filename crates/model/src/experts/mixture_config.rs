@@ -81,6 +81,8 @@ pub struct MixtureConfig {
     /// True for each layer that is a mixture; the others have an MLP.
     pub layers: Vec<bool>,
     pub layout: ExpertLayout,
+    /// The number of layers in files after the last one of the model, which predict further tokens and are not read.
+    pub next_token_layers: usize,
 }
 
 impl MixtureConfig {
@@ -119,6 +121,7 @@ impl HfReader<'_> {
             shared: None,
             layers: vec![true; layers],
             layout: ExpertLayout::PerExpert,
+            next_token_layers: 0,
         })
     }
 

@@ -3,7 +3,7 @@
 //! - `mixture_config.rs`: shape and switches, from config.json;
 //! - `layer.rs`: the modules and their forward pass, on the operations of `ops/grouped.rs`;
 //! - `router.rs`: the choice of experts and their weights;
-//! - `balance.rs`: the router's losses and what a pass says about its routing;
+//! - `balance.rs`: the router's losses, and statistics of a pass's routing;
 //! - `expert_files.rs`: the tensors of files, one for each expert or one for all.
 
 mod balance;

@@ -15,8 +15,6 @@ pub(super) const FAMILY: Family = Family {
     read: |config| {
         let (hidden, heads) = (config.usize("hidden_size")?, config.heads("num_attention_heads")?);
         let layers = config.layers("num_hidden_layers")?;
-        // The layers for the prediction of several tokens are not a part of the model in transformers.
-        config.unused(&["num_nextn_predict_layers"]);
         let shape =
             config.shape(hidden, heads, config.usize("num_key_value_heads")?, config.usize("intermediate_size")?, layers)?;
         let attention_bias = config.bool_or("attention_bias", false)?;
@@ -51,6 +49,7 @@ pub(super) const FAMILY: Family = Family {
                 },
                 shared: (shared > 0).then_some(SharedExpert { intermediate_size: shared, gated: false }),
                 layers: (0..layers).map(|layer| layer >= dense).collect(),
+                next_token_layers: config.usize_or("num_nextn_predict_layers", 0)?,
                 ..mixture
             }),
             naming: &NAMING,

@@ -83,7 +83,7 @@ fn composed_gather_bwd<B: Backend>(dy: FloatTensor<B>, groups: &Groups) -> Float
     B::float_cast(B::float_reshape(sum, Shape::from([groups.rows(), width])), dtype.into())
 }
 
-/// Multiplies the rows of each expert by its matrix [out, in]: by the transpose, or as it is.
+/// Multiplies the rows of each expert by its matrix [out, in]: by the transpose if `transposed`.
 fn composed_matmul<B: Backend>(x: FloatTensor<B>, w: FloatTensor<B>, groups: &Groups, transposed: bool) -> FloatTensor<B> {
     let (columns, shape) = (x.shape()[1], w.shape());
     let parts = groups.used().map(|(expert, places)| {
