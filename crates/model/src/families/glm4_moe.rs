@@ -5,7 +5,7 @@ use anyhow::ensure;
 use super::Family;
 use crate::config::{DecoderConfig, Positions, QkNorm};
 use crate::experts::{MixtureConfig, RouterConfig, RouterScores, SharedExpert};
-use crate::naming::{HUGGING_FACE, Naming};
+use crate::naming::{Naming, PLAIN};
 use crate::rope::RopeConfig;
 
 pub(super) const FAMILY: Family = Family {
@@ -63,8 +63,5 @@ static NAMING: Naming = Naming {
         (".mlp.e_score_correction_bias", ".mlp.gate.e_score_correction_bias"),
         (".mlp.shared_expert.", ".mlp.shared_experts."),
     ],
-    fused_qkv: None,
-    transposed: false,
-    classifier: HUGGING_FACE.classifier,
-    buffers: HUGGING_FACE.buffers,
+    ..PLAIN
 };

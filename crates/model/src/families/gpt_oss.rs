@@ -3,7 +3,7 @@
 use super::Family;
 use crate::config::DecoderConfig;
 use crate::experts::{ExpertAct, ExpertLayout, MixtureConfig, RouterConfig};
-use crate::naming::{HUGGING_FACE, Naming};
+use crate::naming::{Naming, PLAIN};
 
 pub(super) const FAMILY: Family = Family {
     model_type: "gpt_oss",
@@ -38,10 +38,4 @@ pub(super) const FAMILY: Family = Family {
     },
 };
 
-static NAMING: Naming = Naming {
-    replace: &[(".mlp.gate.", ".mlp.router.")],
-    fused_qkv: None,
-    transposed: false,
-    classifier: HUGGING_FACE.classifier,
-    buffers: HUGGING_FACE.buffers,
-};
+static NAMING: Naming = Naming { replace: &[(".mlp.gate.", ".mlp.router.")], ..PLAIN };

@@ -2,7 +2,7 @@
 
 use super::Family;
 use crate::config::DecoderConfig;
-use crate::naming::{HUGGING_FACE, Naming};
+use crate::naming::{Naming, PLAIN};
 
 pub(super) const FAMILY: Family = Family {
     model_type: "mixtral",
@@ -24,8 +24,5 @@ pub(super) const FAMILY: Family = Family {
 
 static NAMING: Naming = Naming {
     replace: &[(".mlp.", ".block_sparse_moe."), (".gate_proj.", ".w1."), (".down_proj.", ".w2."), (".up_proj.", ".w3.")],
-    fused_qkv: None,
-    transposed: false,
-    classifier: HUGGING_FACE.classifier,
-    buffers: HUGGING_FACE.buffers,
+    ..PLAIN
 };

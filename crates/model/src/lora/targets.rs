@@ -179,7 +179,8 @@ pub(crate) fn in_their_order(target: &LoraTarget, config: &DecoderConfig, rank: 
 /// The locations of a module's projections in its B, and the shape of each.
 fn parts(target: &LoraTarget, config: &DecoderConfig, rank: usize) -> Vec<(TensorLocation, [usize; 2])> {
     let block = target.name.split('.').take(3).collect::<Vec<_>>().join(".");
-    let inside = projections(config).into_iter().filter_map(|(name, _, output)| {
+    let layer = target.name.split('.').nth(2).and_then(|layer| layer.parse().ok()).unwrap_or(0);
+    let inside = projections(config, layer).into_iter().filter_map(|(name, _, output)| {
         let name = format!("{block}.{name}");
         let is_inside = name == target.name || config.naming.fused(&name).is_some_and(|(_, whole)| whole == target.name);
         let place = || TensorLocation { transposed: false, ..config.naming.place(&format!("{name}.weight")) };
