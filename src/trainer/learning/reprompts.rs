@@ -27,7 +27,7 @@ impl LearningSide {
         let rules = rules(settings);
         let feedback: Vec<Option<String>> = (0..batch.len()).map(|i| self.feedback(batch, i)).collect();
         let has_feedback: Vec<bool> = feedback.iter().map(Option::is_some).collect();
-        let scores: Vec<Option<f64>> = batch.scores.iter().map(|score| score.score).collect();
+        let scores: Vec<Option<f64>> = batch.scores.iter().map(|score| score.score.map(f64::from)).collect();
         let chosen = reprompts(&rules, &batch.group, &scores, &has_feedback);
         report.extend(metrics(&rules, &batch.group, &scores, &has_feedback, &chosen));
         let form = form(settings, self.config.data.apply_chat_template_kwargs.clone().into_iter().collect());

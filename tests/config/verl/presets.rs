@@ -88,6 +88,17 @@ const OWN: &[&str] = &[
     // On-policy distillation is off; editions before 2026-08 do not have it, and only burnish has the weight of the generalised
     // divergence.
     "distillation.distillation_loss.beta 0.5",
+    "distillation.distillation_loss.iw_opd_epsilon 1e-8",
+    "distillation.distillation_loss.iw_opd_gamma 0.5",
+    "distillation.distillation_loss.loss_add_tail true",
+    "distillation.distillation_loss.loss_support auto",
+    "distillation.distillation_loss.loss_top_k 0",
+    "distillation.distillation_loss.num_loss_tokens_to_skip 0",
+    "distillation.teacher_context user",
+    "distillation.teacher_sync_steps 1",
+    "distillation.teacher_update_rate 0.05",
+    "distillation.teacher_prompt_template*",
+    "distillation.sdpo.*",
     "distillation.distillation_loss.clip_ratio* 0.2",
     "distillation.distillation_loss.distillation_loss_coef 1.0",
     "distillation.distillation_loss.loss_mode k3",
