@@ -85,7 +85,8 @@ fn sdpo_prompts(case: &PeerCase) -> Value {
     };
     let metrics: serde_json::Map<String, Value> = reprompt::metrics(&rules, &groups, &scores, &has_feedback, &chosen)
         .into_iter()
-        .map(|(name, value)| (name.to_owned(), json!(value)))
+        // TRL counts in float32.
+        .map(|(name, value)| (name.to_owned(), json!(f64::from(value as f32))))
         .collect();
     json!({
         "teacher_prompts": chosen.iter().enumerate().map(prompt).collect::<Value>(),

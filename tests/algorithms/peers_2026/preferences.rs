@@ -51,6 +51,8 @@ fn tpo(case: &PeerCase) -> Value {
         .metrics(&pairs)
         .into_iter()
         .filter(|(name, _)| known(name))
+        // TRL counts in float32.
+        .map(|(name, value)| (name, if name == "rewards/accuracies" { f64::from(value as f32) } else { value }))
         .map(|(name, value)| (name.to_owned(), json!(value)))
         .collect();
     let mut grad = json!({"chosen": by_token(&chosen, &side(0)), "rejected": by_token(&rejected, &side(1))});
