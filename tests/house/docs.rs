@@ -161,8 +161,8 @@ fn algorithms() -> String {
               f′(Δ⁻) = s⁻";
     page.part_with_table("Preference losses", by, &rows, losses);
     let losses = teacher_loss::TEACHER_LOSSES.iter().map(|l| entry(l.name, &[], l.doc, &[]));
-    let by = "`distillation.distillation_loss.loss_mode`, next to the distances of [distillation.md](distillation.md#on-policy): losses of the \
-              sampled token with a policy gradient of their own; T is the teacher";
+    let by = "`distillation.distillation_loss.loss_mode`, next to the distances of [distillation.md](distillation.md#on-policy): policy \
+              gradients that read the sampled token; T is the teacher";
     page.part("Losses under a teacher", by, losses);
     let losses = ranking::RANKING_LOSSES.iter().map(|l| entry(l.name, &[], l.doc, &[]));
     let by = "`algorithm.loss_type` of `trainer rm`: r⁺ is the score of the chosen answer, r⁻ that of the rejected one";

@@ -13,7 +13,7 @@ pub struct RepromptRules {
     pub environment_feedback_only_without_solution: bool,
 }
 
-/// What the teacher is shown for a response; nothing, if both are empty.
+/// The demonstration and the feedback that the teacher is shown for a response; either may be missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reprompt {
     /// The response that is the demonstration.

@@ -8,7 +8,7 @@ use crate::template::content;
 use crate::template::variables::TemplateVariables;
 use crate::tokens::tokenizer::Tokenizer;
 
-/// Where the teacher reads the context.
+/// The place of the context in the teacher's prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContextPlace {
     /// In the last message of the user, which the template replaces (TRL's `SDFTTrainer`).
@@ -126,7 +126,7 @@ impl RepromptForm {
     }
 }
 
-/// Removes every `<think>…</think>`, and the space around what remains.
+/// Removes every `<think>…</think>`, and the space around the remaining text.
 fn without_thinking(text: &str) -> String {
     let (mut kept, mut rest) = (String::new(), text);
     while let Some((before, from)) = rest.split_once("<think>") {

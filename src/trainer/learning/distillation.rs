@@ -42,7 +42,7 @@ pub enum TeacherMeasure {
     TopK { k: usize, min: Option<f32> },
     /// Over the k most probable tokens of one of the models or of both, as a divergence.
     Support { k: usize, beta: f64, add_tail: bool, of: LossSupport },
-    /// A loss of the sampled token with a policy gradient of its own.
+    /// A loss of the sampled token that is a policy gradient.
     Own(&'static TeacherLoss, Options),
 }
 

@@ -14,6 +14,7 @@ mod reprompts;
 pub(super) mod self_teacher;
 mod side;
 pub(super) mod teacher;
+mod teacher_state;
 pub(super) mod totals;
 mod update;
 

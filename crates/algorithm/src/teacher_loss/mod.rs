@@ -1,4 +1,4 @@
-//! Losses of on-policy distillation that read the teacher's probability of the sampled token and have a gradient of their own. A loss
+//! Losses of on-policy distillation that read the teacher's probability of the sampled token and define its gradient. A loss
 //! is one file and one line in [`TEACHER_LOSSES`]. It gets whole sequences; the caller weights and adds up the tokens.
 
 mod entry;

@@ -115,7 +115,7 @@ impl DistillationMode {
         !matches!(self, Self::ForwardKlTopk | Self::ReverseKl | Self::ForwardKl | Self::Jsd)
     }
 
-    /// True if the loss has a policy gradient of its own.
+    /// True if the loss is a policy gradient.
     pub fn is_policy_gradient(self) -> bool {
         matches!(self, Self::RefKl | Self::SampledToken | Self::IwOpd)
     }

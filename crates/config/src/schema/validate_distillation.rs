@@ -31,11 +31,11 @@ pub(super) fn distillation(config: &PpoConfig, report: &mut Report) {
         let whole = matches!(loss.loss_mode, DistillationMode::ReverseKl | DistillationMode::ForwardKl | DistillationMode::Jsd);
         if whole && loss.loss_top_k == 0 {
             let top_k = "distillation.distillation_loss.loss_top_k";
-            let message = format!("a teacher with prompts of its own is compared on some tokens, and `{top_k}` is 0");
+            let message = format!("a teacher with other prompts than the policy is compared on some tokens, and `{top_k}` is 0");
             report.wrong(top_k, message, format!("write {top_k}=100, or the size of the vocabulary"));
         }
         if config.actor_rollout_ref.rollout.conversations().has_any() {
-            let message = "a teacher with prompts of its own is for responses of one turn";
+            let message = "a teacher with other prompts than the policy is for responses of one turn";
             report.wrong(context, message, "write actor_rollout_ref.rollout.multi_turn.enable=false and actor_rollout_ref.rollout.agent.default_agent_loop=single_turn_agent");
         }
     }
@@ -64,7 +64,7 @@ pub(super) fn distillation(config: &PpoConfig, report: &mut Report) {
     }
     if loss.loss_mode.is_policy_gradient() && loss.use_policy_gradient {
         let (gradient, mode) = ("distillation.distillation_loss.use_policy_gradient", loss.loss_mode.as_str());
-        let message = format!("`{key}={mode}` has a policy gradient of its own");
+        let message = format!("`{key}={mode}` is a policy gradient already");
         report.wrong(gradient, message, format!("write {gradient}=false, or {key}=k1"));
     }
     if loss.use_policy_gradient && loss.distillation_is_clip.is_some() {

@@ -1,6 +1,6 @@
 //! Measures on the entries of a sparse teacher, and their derivatives by the policy's log-probabilities of the entries.
 
-/// How the log-probabilities of policy and teacher are compared where only some tokens of the vocabulary are known.
+/// The measure that compares the log-probabilities of policy and teacher where only some tokens of the vocabulary are known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SparseMeasure {
     /// Σ_k q_k·(log q_k − log p_k), verl's `forward_kl_topk`. Log-probabilities of both below `min` are raised to `min`.
