@@ -98,7 +98,7 @@ pub struct AllOf<'a> {
     pub groups: &'a [usize],
 }
 
-/// Returns the weight of every token of a mini-batch, each of whose sequences answers a prompt of its own; see
+/// Returns the weight of every token of a mini-batch, each of whose sequences answers a separate prompt; see
 /// [`grouped_token_weights`].
 pub fn token_weights(
     mode: &Aggregation,

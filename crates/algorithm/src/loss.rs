@@ -12,7 +12,7 @@ use super::kl::{KlPenalty, KlRatio};
 use super::off_policy_mask::{OffPolicyColumns, off_policy_keep, off_policy_share};
 use super::policy_loss::{LossInput, LossOptions, Metric, MiniBatch, PolicyLoss, Prepared};
 
-/// The term of [`LossColumns::entropy_bonus`]: the mean entropy, of which each micro-batch has its part.
+/// The term of [`LossColumns::entropy_bonus`]: the mean entropy. Each micro-batch adds its part.
 pub const MEASURED_ENTROPY: &str = "actor/measured_entropy";
 
 /// The objective that the actor minimises.

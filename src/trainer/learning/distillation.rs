@@ -23,7 +23,7 @@ pub struct Distillation {
     pub measure: TeacherMeasure,
     /// Factor of the loss when added to the loss of the rewards; `None` if it replaces that loss.
     pub(crate) with_rewards: Option<f64>,
-    /// True if the teacher is a term of the advantages, and there is no loss of its own.
+    /// True if the teacher is a term of the advantages, and not a loss.
     pub in_advantages: bool,
     pub loss_max_clamp: Option<f32>,
     /// Upper bound of the importance weight π/π_old of each token's loss.

@@ -36,7 +36,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         algorithm: "opd_in_advantages",
         precision: Precision::Column,
         run: opd_in_advantages,
-        left_out: &[("opd_reverse_kl", "a value per token, of which the mean is reported")],
+        left_out: &[("opd_reverse_kl", "a value per token; the trainer reports the mean")],
         deviates: never,
     },
 ];

@@ -24,7 +24,7 @@ impl Precision {
     }
 }
 
-/// How an algorithm of `algorithms-2026.json` is computed here.
+/// The function that computes an algorithm of `algorithms-2026.json` here.
 pub(crate) struct Entry {
     /// The field `algorithm` of its cases.
     pub algorithm: &'static str,

@@ -73,7 +73,7 @@ fn trl(case: &PeerCase, name: &str) -> PolicyObjective {
     objective(policy_loss, options)
 }
 
-/// What a case adds to the columns that all have.
+/// The columns that only some cases have.
 #[derive(Default)]
 struct Extra<'a> {
     reference: Option<&'a [f32]>,

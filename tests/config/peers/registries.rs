@@ -10,6 +10,7 @@
 //! - `here`: how to get it; `KEY=VALUE` in the text is checked;
 //! - `refused`, `unused`: why.
 
+use burnish::algorithm::rollout_correction::CRITERIA;
 use burnish::cli::choices;
 use burnish::config::compat::row;
 use burnish::config::{Kind, complete, defaults};
@@ -97,6 +98,10 @@ fn value_problem(key: &str, value: &str) -> Option<String> {
     let built_in = defaults(kind.default_file()).unwrap();
     if built_in.value(key).is_none() {
         return Some(format!("{key} is not a setting"));
+    }
+    if key == "algorithm.rollout_correction.rollout_rs" {
+        let known = CRITERIA.iter().any(|criterion| criterion.name == value || criterion.older_name == Some(value));
+        return (!known).then(|| format!("{value} is not a criterion"));
     }
     let words = complete::values(built_in.root(), &choices(kind), key);
     let fits = words.is_empty() || words.iter().any(|word| word == value) || value.parse::<f64>().is_ok();

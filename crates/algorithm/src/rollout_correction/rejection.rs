@@ -151,7 +151,7 @@ pub static CRITERIA: &[Criterion] = &[
     },
     criterion(
         "token_binary_kl",
-        "Rejects tokens by the divergence of their probabilities, which is small for rare tokens whatever their ratio \
+        "Rejects tokens by the divergence of their probabilities, which is small for rare tokens at any ratio \
          (OpenRLHF's is_correction_gating).\nFormula: p·ln(p/q) + (1 − p)·ln((1 − p)/(1 − q)) ≤ hi, p = π_rollout, q = π.",
         Over::Token,
         PolicyDivergence::BinaryKl,

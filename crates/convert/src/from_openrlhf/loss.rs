@@ -163,7 +163,7 @@ fn correction(draft: &mut Draft) {
     }
 }
 
-/// Sets a criterion that is no ratio, with weights that nothing bounds.
+/// Sets a criterion that compares probabilities, with weights that nothing bounds.
 fn gate(draft: &mut Draft, criterion: &str, mode: &str, (low, high): (f64, f64), thresholds: &str) {
     if !["binary_kl", "tv"].iter().any(|gating| criterion.ends_with(gating)) {
         return draft.refuse(GATING, "supported are ratio, binary_kl, tv");
