@@ -276,7 +276,7 @@ fn tried(schema: &Value) -> Vec<(String, Option<Value>)> {
 /// Returns true if a description lists this number, which JSON does not have, or a list of it.
 fn lists_infinity(description: &str, written: &str) -> bool {
     let is_range =
-        written.starts_with('[') && written.contains("inf") && description.ends_with("a list of two numbers or infinities");
+        written.starts_with('[') && written.contains("inf") && description.ends_with(" list of two numbers or infinities");
     is_range || description.contains(&format!("| {}", written.replace("inf", ".inf")))
 }
 
