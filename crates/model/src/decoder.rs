@@ -9,9 +9,10 @@ use burn::tensor::{Device, Tensor};
 
 use super::config::{DecoderConfig, QkNorm, Residual};
 use super::experts::{FeedForward, Mixture};
-use super::ops::{act, fused, glu, rope};
+use super::ops::{fused, rope};
 use super::residual_stream::ResidualStream;
 
+pub use super::mlp::Mlp;
 pub use super::pass::{Linear, Lora, Norm, Pass};
 
 #[derive(Module, Debug)]
@@ -33,16 +34,6 @@ pub struct Attention {
     pub(crate) k_norm: Option<Norm>,
     /// The logits of attention's sinks, `[heads]`.
     pub(crate) sinks: Option<Param<Tensor<1>>>,
-}
-
-#[derive(Module, Debug)]
-pub struct Mlp {
-    /// `None` if the MLP has no gate.
-    pub gate_proj: Option<Linear>,
-    pub up_proj: Linear,
-    pub down_proj: Linear,
-    /// The adapter of gate and up together, in this order, if files hold them as one matrix.
-    pub gate_up_lora: Option<Lora>,
 }
 
 #[derive(Module, Debug)]
@@ -146,23 +137,6 @@ impl Attention {
                 None => y,
             }
         })
-    }
-}
-
-impl Mlp {
-    /// x [n, h] -> [n, h], in the pass's dtype.
-    pub(crate) fn forward(&self, x: Tensor<2>, pass: &Pass) -> Tensor<2> {
-        let (kind, width) = (pass.config.activation, self.up_proj.weight.dims()[0]);
-        let together = self.gate_up_lora.as_ref().map(|lora| pass.lora(x.clone(), lora));
-        let product = |x: Tensor<2>, layer: &Linear, first: usize| match &together {
-            Some(both) => pass.linear(x, layer) + both.clone().narrow(1, first, width),
-            None => pass.linear(x, layer),
-        };
-        let inner = match &self.gate_proj {
-            Some(gate) => glu(product(x.clone(), gate, 0), product(x, &self.up_proj, width), kind),
-            None => act(pass.linear(x, &self.up_proj), kind),
-        };
-        pass.linear(inner, &self.down_proj)
     }
 }
 

@@ -43,6 +43,7 @@ pub mod lora;
 mod low_precision_weights;
 pub mod memory;
 pub mod micro_batch;
+mod mlp;
 pub mod naming;
 mod noise;
 pub mod ops;

@@ -1,5 +1,6 @@
 //! The values of tensors in safetensors files.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use anyhow::{Result, bail};
@@ -49,4 +50,31 @@ fn converted(dtype: Dtype, bytes: &[u8]) -> Result<Vec<f32>> {
         Dtype::F16 => halves().map(|x| burn::tensor::f16::from_bits(x).to_f32()).collect(),
         other => bail!("dtype {other:?} is not supported; save the model as f32, f16 or bf16"),
     })
+}
+
+/// The name under which a file holds a tensor. Models saved without their head omit the first part of each name; transformers 5
+/// writes some tensors under the decoder's name.
+pub(crate) fn name_in_files<'a>(tensors: &'a BTreeMap<String, TensorView>, name: &str, parameter: &str) -> Option<&'a String> {
+    let bare = name.split_once('.').map(|(_, rest)| rest);
+    [Some(name), bare, Some(parameter)].into_iter().flatten().find_map(|name| tensors.get_key_value(name)).map(|(name, _)| name)
+}
+
+/// The values of a parameter, which are read when they are needed.
+pub struct Values(Box<dyn Fn(Option<usize>) -> Vec<f32>>);
+
+impl Values {
+    /// `read` returns all values, or the values of one index of the first dimension.
+    pub(crate) fn new(read: impl Fn(Option<usize>) -> Vec<f32> + 'static) -> Self {
+        Self(Box::new(read))
+    }
+
+    /// Reads all values, row-major.
+    pub fn all(&self) -> Vec<f32> {
+        (self.0)(None)
+    }
+
+    /// Reads the values of one index of the first dimension.
+    pub(crate) fn row(&self, index: usize) -> Vec<f32> {
+        (self.0)(Some(index))
+    }
 }

@@ -16,7 +16,7 @@ pub(super) fn head_names(naming: &Naming) -> [String; 2] {
     [naming.place(HEAD).name, HEAD.to_owned()]
 }
 
-/// The possible names of the embedding in files, as in [`name_in_files`](super::weights::name_in_files).
+/// The possible names of the embedding in files, as in [`name_in_files`](super::tensor_values::name_in_files).
 pub(super) fn embedding_names(naming: &Naming) -> Vec<String> {
     let name = naming.place(EMBEDDING).name;
     let bare = name.split_once('.').map(|(_, rest)| rest.to_owned());

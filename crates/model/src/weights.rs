@@ -17,7 +17,7 @@ use super::experts::{FileExperts, PutValues, read_experts, written_experts};
 use super::ops::to_host;
 use super::skipped_tensors::{SkippedTensor, skip_tensors};
 use super::tensor_files::DeferredTensor;
-use super::tensor_values::{count, finite_f32, numbers};
+use super::tensor_values::{Values, count, finite_f32, name_in_files, numbers};
 use super::untied_head::{are_equal, embedding_names, head_names};
 use burnish_util::contained::caught;
 use burnish_util::foreign::{self, is_inside};
@@ -204,13 +204,6 @@ fn parsed<'a>(path: &Path, bytes: &'a [u8]) -> Result<SafeTensors<'a>> {
     parsed.with_context(|| format!("{} is damaged", path.display()))
 }
 
-/// The name under which a file holds a tensor. Models saved without their head omit the first part of each name; transformers 5
-/// writes some tensors under the decoder's name.
-pub(crate) fn name_in_files<'a>(tensors: &'a BTreeMap<String, TensorView>, name: &str, parameter: &str) -> Option<&'a String> {
-    let bare = name.split_once('.').map(|(_, rest)| rest);
-    [Some(name), bare, Some(parameter)].into_iter().flatten().find_map(|name| tensors.get_key_value(name)).map(|(name, _)| name)
-}
-
 /// Reads every tensor of one safetensors file, as f32.
 pub fn read_safetensors(path: &Path) -> Result<BTreeMap<String, Vec<f32>>> {
     let file = WeightFiles::open_file(path)?;
@@ -273,21 +266,6 @@ pub fn trained_shapes(net: &Decoder) -> BTreeMap<String, Vec<usize>> {
     all
 }
 
-/// The values of a parameter, which are read when they are needed.
-pub struct Values(Box<dyn Fn(Option<usize>) -> Vec<f32>>);
-
-impl Values {
-    /// Reads all values, row-major.
-    pub fn all(&self) -> Vec<f32> {
-        (self.0)(None)
-    }
-
-    /// Reads the values of one index of the first dimension.
-    pub fn row(&self, index: usize) -> Vec<f32> {
-        (self.0)(Some(index))
-    }
-}
-
 /// A function that receives a parameter's name, its shape, whether it is trained, and its values.
 pub(crate) type OnParameter<'a> = &'a mut dyn FnMut(String, Vec<usize>, bool, Values);
 
@@ -302,7 +280,7 @@ pub fn visit(net: &Decoder, see: OnParameter) {
                 None => to_host(tensor.clone()),
                 Some(row) => to_host(tensor.clone().narrow(0, row, 1)),
             };
-            (self.1)(self.0.join("."), shape, trained, Values(Box::new(values)));
+            (self.1)(self.0.join("."), shape, trained, Values::new(values));
         }
         fn enter_module(&mut self, name: &str, _: &str) {
             self.0.push(name.to_owned());

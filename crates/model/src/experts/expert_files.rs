@@ -7,45 +7,10 @@ use anyhow::{Context, Result, ensure};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 
+use super::expert_names::FileExperts;
 use super::mixture_config::ExpertLayout;
 use crate::config::DecoderConfig;
-use crate::tensor_values::finite_f32;
-use crate::weights::{Values, name_in_files};
-
-/// A parameter of experts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FileExperts<'a> {
-    /// The path of the experts in the network.
-    path: &'a str,
-    /// `gate_proj`, `up_proj` or `down_proj`.
-    projection: &'a str,
-    is_bias: bool,
-}
-
-impl<'a> FileExperts<'a> {
-    /// Parses a parameter's name; `None` for a parameter that does not belong to experts.
-    pub(crate) fn of(parameter: &'a str) -> Option<Self> {
-        let (path, name) = parameter.rsplit_once('.').filter(|(path, _)| path.ends_with(".mlp.experts"))?;
-        let (projection, is_bias) = name.strip_suffix("_bias").map_or((name, false), |projection| (projection, true));
-        Some(Self { path, projection, is_bias })
-    }
-
-    /// The path of the tensor of one expert in files that have one for each.
-    fn of_expert(&self, expert: usize, config: &DecoderConfig) -> String {
-        let kind = if self.is_bias { "bias" } else { "weight" };
-        config.naming.place(&format!("{}.{expert}.{}.{kind}", self.path, self.projection)).name
-    }
-
-    /// The path of the tensor with all experts in files that have such, and the part of its rows: gate, up or all.
-    pub(crate) fn of_all(&self) -> (String, Option<usize>) {
-        let (name, part) = match self.projection {
-            "gate_proj" => ("gate_up_proj", Some(0)),
-            "up_proj" => ("gate_up_proj", Some(1)),
-            name => (name, None),
-        };
-        (format!("{}.{name}{}", self.path, if self.is_bias { "_bias" } else { "" }), part)
-    }
-}
+use crate::tensor_values::{Values, finite_f32, name_in_files};
 
 /// Reads a parameter of this shape. Also returns the names of the tensors that hold it.
 ///
@@ -65,7 +30,7 @@ pub(crate) fn read_experts<'t>(
             let mut names = Vec::with_capacity(shape[0]);
             let mut values = Vec::with_capacity(shape.iter().product());
             for expert in 0..shape[0] {
-                let name = parameter.of_expert(expert, config);
+                let name = parameter.of_expert(expert, config.naming);
                 let name = find(&name).with_context(|| format!("tensor `{name}` is missing"))?;
                 values.extend(read(tensors, name, &shape[1..])?);
                 names.push(name);
@@ -204,7 +169,11 @@ pub(crate) fn written_experts(
             let of_expert = |expert: usize| {
                 let values = values.clone();
                 let put = move |tensor: &mut [f32]| tensor.copy_from_slice(&values.row(expert));
-                WrittenExperts { name: parameter.of_expert(expert, config), shape: shape[1..].to_vec(), put: Box::new(put) }
+                WrittenExperts {
+                    name: parameter.of_expert(expert, config.naming),
+                    shape: shape[1..].to_vec(),
+                    put: Box::new(put),
+                }
             };
             (0..shape[0]).map(of_expert).collect()
         }

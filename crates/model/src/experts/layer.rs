@@ -7,8 +7,9 @@ use burn::tensor::{Device, FloatDType, Tensor, activation};
 
 use super::mixture_config::{ExpertAct, MixtureConfig};
 use super::router;
-use crate::decoder::{Linear, Lora, Mlp, Pass};
+use crate::mlp::Mlp;
 use crate::ops::{Groups, combine_groups, gather_groups, glu, index, to_host};
+use crate::pass::{Linear, Lora, Pass};
 
 /// The feed-forward part of a block. Both kinds have the path `mlp` in a network.
 #[derive(Clone, Debug)]

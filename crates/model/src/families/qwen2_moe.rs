@@ -1,4 +1,4 @@
-//! Qwen2-MoE and Qwen1.5-MoE (`Qwen2MoeForCausalLM`): the decoder of Qwen2 with mixtures of experts, one of which all tokens use.
+//! Qwen2-MoE and Qwen1.5-MoE (`Qwen2MoeForCausalLM`): the decoder of Qwen2 with mixtures of experts and a shared expert.
 
 use super::Family;
 use crate::config::DecoderConfig;

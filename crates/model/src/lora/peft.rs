@@ -13,8 +13,8 @@ use super::targets::linears;
 use crate::config::DecoderConfig;
 use crate::memory::ElementCount;
 use crate::tensor_files::{DeferredTensor, write_safetensors};
-use crate::tensor_values::finite_f32;
-use crate::weights::{WeightFiles, name_in_files};
+use crate::tensor_values::{finite_f32, name_in_files};
+use crate::weights::WeightFiles;
 use burnish_util::foreign;
 use burnish_util::fs::write_json;
 

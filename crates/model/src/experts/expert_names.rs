@@ -1,0 +1,38 @@
+//! The names of experts' parameters, in the network and in files.
+
+use crate::naming::Naming;
+
+/// A parameter of experts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileExperts<'a> {
+    /// The path of the experts in the network.
+    path: &'a str,
+    /// `gate_proj`, `up_proj` or `down_proj`.
+    projection: &'a str,
+    pub(super) is_bias: bool,
+}
+
+impl<'a> FileExperts<'a> {
+    /// Parses a parameter's name; `None` for a parameter that does not belong to experts.
+    pub(crate) fn of(parameter: &'a str) -> Option<Self> {
+        let (path, name) = parameter.rsplit_once('.').filter(|(path, _)| path.ends_with(".mlp.experts"))?;
+        let (projection, is_bias) = name.strip_suffix("_bias").map_or((name, false), |projection| (projection, true));
+        Some(Self { path, projection, is_bias })
+    }
+
+    /// The path of the tensor of one expert in files that have one for each.
+    pub(crate) fn of_expert(&self, expert: usize, naming: &Naming) -> String {
+        let kind = if self.is_bias { "bias" } else { "weight" };
+        naming.place(&format!("{}.{expert}.{}.{kind}", self.path, self.projection)).name
+    }
+
+    /// The path of the tensor with all experts in files that have such, and the part of its rows: gate, up or all.
+    pub(crate) fn of_all(&self) -> (String, Option<usize>) {
+        let (name, part) = match self.projection {
+            "gate_proj" => ("gate_up_proj", Some(0)),
+            "up_proj" => ("gate_up_proj", Some(1)),
+            name => (name, None),
+        };
+        (format!("{}.{name}{}", self.path, if self.is_bias { "_bias" } else { "" }), part)
+    }
+}
