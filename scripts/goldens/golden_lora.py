@@ -1,4 +1,4 @@
-"""Write tests/golden/lora: adapters saved by PEFT, on the small models of tests/golden/models, and the results of transformers
+"""Write tests/golden/lora: adapters saved by PEFT, on small models of tests/golden, and the results of transformers
 and PEFT with them: log-probabilities with the adapter and with it merged, and the gradients of its factors.
 
     python scripts/goldens/golden_lora.py                           (pip install torch transformers peft)
@@ -30,17 +30,18 @@ def log_probs(model, seq):
     return log_p[:-1].gather(1, torch.tensor(seq[1:])[:, None])[:, 0]
 
 
-def golden(name, targets, rank, alpha):
+def golden(name, targets, rank, alpha, models="models"):
     folder = pathlib.Path("tests/golden/lora") / name
     torch.manual_seed(len(name))
     config = peft.LoraConfig(task_type="CAUSAL_LM", r=rank, lora_alpha=alpha, target_modules=targets, bias="none")
-    model = peft.get_peft_model(load(f"tests/golden/models/{name}"), config)
+    model = peft.get_peft_model(load(f"tests/golden/{models}/{name}"), config)
+    seqs = [[token % model.config.vocab_size for token in seq] for seq in SEQS]
     for parameter, value in model.named_parameters():
         if "lora_B" in parameter:
             torch.nn.init.normal_(value, std=0.2)
     model.save_pretrained(folder)
     (folder / "README.md").unlink()
-    lines = [log_probs(model, seq) for seq in SEQS]
+    lines = [log_probs(model, seq) for seq in seqs]
     # Every token with its own weight, like with advantages.
     loss = sum((line * torch.cos(1.9 * torch.arange(len(line)))).sum() for line in lines)
     loss.backward()
@@ -48,8 +49,8 @@ def golden(name, targets, rank, alpha):
     save_file({key: g.contiguous() for key, g in gradients.items()}, folder / "gradients.safetensors", {"format": "pt"})
     with torch.no_grad():
         merged = model.merge_and_unload()
-        record = {"peft": peft.__version__, "transformers": transformers.__version__, "torch": torch.__version__, "seqs": SEQS,
-                  "log_probs": [line.tolist() for line in lines], "merged": [log_probs(merged, seq).tolist() for seq in SEQS]}
+        record = {"peft": peft.__version__, "transformers": transformers.__version__, "torch": torch.__version__, "seqs": seqs,
+                  "log_probs": [line.tolist() for line in lines], "merged": [log_probs(merged, seq).tolist() for seq in seqs]}
     (folder / "golden.json").write_text(json.dumps(record, indent=1) + "\n")
 
 
@@ -71,3 +72,5 @@ else:
     golden("llama", "all-linear", 4, 16)
     golden("gpt_neox", "all-linear", 3, 4)
     golden("gpt2", ["c_attn", "mlp.c_proj"], 2, 3)
+    golden("qwen3_5_text", "all-linear", 3, 6, "models-2026")
+    golden("lfm2", ["in_proj", "out_proj", "w2"], 2, 4, "models-2026")

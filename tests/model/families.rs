@@ -182,3 +182,37 @@ fn golden_rope() {
         near(rope.attention_factor, &case["factor"]);
     }
 }
+
+/// A published folder of Qwen3.5 holds a model of images and text, with layers that predict further tokens. Its text part is read,
+/// and saved as a language model.
+#[test]
+fn the_text_part_of_a_model_of_images_and_text() {
+    let source = golden("qwen3_5_text");
+    let folder = tempfile::tempdir().unwrap();
+    let mut text = config(&source);
+    let inner = text.as_object_mut().unwrap();
+    inner.remove("architectures");
+    inner.insert("mtp_num_hidden_layers".to_owned(), json!(1));
+    let rope = inner["rope_parameters"].as_object_mut().unwrap();
+    rope.extend([("mrope_section".to_owned(), json!([1, 0, 0])), ("mrope_interleaved".to_owned(), json!(true))]);
+    let whole = json!({
+        "model_type": "qwen3_5", "architectures": ["Qwen3_5ForConditionalGeneration"], "text_config": text,
+        "vision_config": {"depth": 2}, "image_token_id": 7, "tie_word_embeddings": false,
+    });
+    std::fs::write(folder.path().join("config.json"), whole.to_string()).unwrap();
+    let renamed = |(name, x): (String, (Vec<usize>, Vec<f32>))| match name.strip_prefix("model.") {
+        Some(rest) => (format!("model.language_model.{rest}"), x),
+        None => (name, x),
+    };
+    let mut all: Tensors = tensors(&source).into_iter().map(renamed).collect();
+    all.insert("model.visual.blocks.0.norm1.weight".to_owned(), (vec![4], vec![1.0; 4]));
+    all.insert("mtp.norm.weight".to_owned(), (vec![32], vec![1.0; 32]));
+    write(&folder.path().join("model.safetensors"), &all, Dtype::F32, &|x| x.to_le_bytes().to_vec());
+    let model = load(folder.path()).unwrap();
+    let copy = tempfile::tempdir().unwrap();
+    model.save(copy.path()).unwrap();
+    assert_eq!(tensors(copy.path()), tensors(&source));
+    let saved = config(copy.path());
+    assert_eq!((&saved["model_type"], &saved["architectures"]), (&json!("qwen3_5_text"), &json!(["Qwen3_5ForCausalLM"])));
+    assert_eq!(load(copy.path()).unwrap().config, model.config);
+}

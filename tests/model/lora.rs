@@ -16,15 +16,17 @@ use burnish::util::rng::Stream;
 use serde_json::{Value, json};
 
 use crate::device::{assert_same, device, is_same, on_cpu};
+use crate::transformers::FOLDERS;
 
-const FAMILIES: [&str; 3] = ["llama", "gpt_neox", "gpt2"];
+const FAMILIES: [&str; 5] = ["llama", "gpt_neox", "gpt2", "qwen3_5_text", "lfm2"];
 
 fn golden(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(path)
 }
 
 fn base(name: &str) -> CausalLm {
-    CausalLm::load(&golden("models").join(name), Init::Pretrained, &device()).unwrap()
+    let folder = FOLDERS.map(|models| golden(models).join(name)).into_iter().find(|folder| folder.exists());
+    CausalLm::load(&folder.expect("a golden model"), Init::Pretrained, &device()).unwrap()
 }
 
 fn adapted(name: &str) -> CausalLm {

@@ -27,6 +27,7 @@ mod ops;
 mod own_heads;
 mod plain;
 mod readout;
+mod recurrent;
 mod reward_model;
 mod rollout;
 mod sampling_extremes;

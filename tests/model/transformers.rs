@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use burnish::model::experts::RouterScores;
-use burnish::model::kv_cache::{BlockTable, place};
+use burnish::model::kv_cache::BlockTable;
 use burnish::model::ops::Packed;
 use burnish::model::token_stats::TokenGrads;
 use burnish::model::{CausalLm, FAMILIES, Gradients, Init, Sequence, weights};
@@ -75,9 +75,8 @@ fn logits(model: &CausalLm, seq: &[u32]) -> Vec<f32> {
     let mut cache = model.cache();
     let mut table = BlockTable::new();
     cache.extend(&mut table, seq.len());
-    let places: Vec<usize> = (0..seq.len()).map(|position| place(&table, position)).collect();
     let mut logits = Vec::new();
-    model.logits(model.prefill(seq, &packed.into(), &places.into(), &mut cache), &mut logits);
+    model.logits(model.prefill(seq, &packed.into(), &[&table], &mut cache), &mut logits);
     logits
 }
 

@@ -7,6 +7,7 @@ use burn::tensor::{Device, Tensor};
 use super::config::{DecoderConfig, HeadKind, NormKind, Positions, QkNorm, Residual};
 use super::decoder::{Attention, Block, Decoder, Embedding, Linear, Mlp, Norm, Trunk};
 use super::experts::{Experts, FeedForward, Mixture, MixtureConfig, RouterScores};
+use super::linear_attention::{ConvKernel, DeltaNet, DeltaNetShape, RecurrentKind, ShortConv};
 use super::ops::tensor_from_vec;
 use super::weights::FreshHead;
 use burnish_util::rng::Stream;
@@ -35,8 +36,14 @@ impl Decoder {
             }
             let n: usize = shape.iter().product();
             let mut stream = Stream::new(seed, "init", &[parameter]);
+            if name.ends_with(".linear_attn.a_log") {
+                return Ok((0..n).map(|_| (0.01 + 15.99 * stream.uniform()).ln() as f32).collect());
+            }
+            if name.ends_with(".linear_attn.dt_bias") || name.ends_with(".linear_attn.norm.weight") {
+                return Ok(vec![1.0; n]);
+            }
             Ok(match (shape.len(), name.ends_with("bias")) {
-                (2 | 3, false) => (0..n).map(|_| (stream.normal() * config.initializer_range) as f32).collect(),
+                (2.., false) => (0..n).map(|_| (stream.normal() * config.initializer_range) as f32).collect(),
                 (_, true) => vec![0.0; n],
                 (_, false) => vec![unit; n],
             })
@@ -72,23 +79,20 @@ impl Builder<'_> {
     }
 
     fn block(&mut self, at: &str, layer: usize) -> Result<Block> {
-        let (c, h) = (self.c, self.c.hidden_size);
-        let (q, kv) = (c.num_attention_heads * c.head_dim, c.num_key_value_heads * c.head_dim);
-        let (residual, has_qk_norm) = (c.residual, c.qk_norm != QkNorm::None);
-        let [q_norm, k_norm] = if c.qk_norm == QkNorm::AllHeads { [q, kv] } else { [c.head_dim; 2] };
+        let (c, h, residual) = (self.c, self.c.hidden_size, self.c.residual);
+        let recurrent = c.recurrent(layer);
         Ok(Block {
-            self_attn: Attention {
-                q_proj: self.linear(&format!("{at}.self_attn.q_proj"), q, h, c.qkv_bias)?,
-                k_proj: self.linear(&format!("{at}.self_attn.k_proj"), kv, h, c.qkv_bias)?,
-                v_proj: self.linear(&format!("{at}.self_attn.v_proj"), kv, h, c.qkv_bias)?,
-                o_proj: self.linear(&format!("{at}.self_attn.o_proj"), h, q, c.o_bias)?,
-                qkv_lora: None,
-                q_norm: self.norm_if(has_qk_norm, &format!("{at}.self_attn.q_norm"), q_norm)?,
-                k_norm: self.norm_if(has_qk_norm, &format!("{at}.self_attn.k_norm"), k_norm)?,
-                sinks: match c.attention_sinks {
-                    true => Some(self.vector(&format!("{at}.self_attn.sinks"), c.num_attention_heads)?),
-                    false => None,
-                },
+            self_attn: match recurrent {
+                None => Some(self.attention(&format!("{at}.self_attn"))?),
+                Some(_) => None,
+            },
+            linear_attn: match recurrent {
+                Some(RecurrentKind::DeltaNet(shape)) => Some(self.delta_net(&format!("{at}.linear_attn"), shape)?),
+                _ => None,
+            },
+            conv: match recurrent {
+                Some(RecurrentKind::ShortConv { kernel, bias }) => Some(self.short_conv(&format!("{at}.conv"), kernel, bias)?),
+                _ => None,
             },
             mlp: match c.mixture.as_ref().filter(|mixture| mixture.layers[layer]) {
                 Some(mixture) => FeedForward::Mixture(self.mixture(&format!("{at}.mlp"), mixture)?),
@@ -160,6 +164,66 @@ impl Builder<'_> {
     fn matrices(&mut self, name: &str, shape: [usize; 3]) -> Result<Param<Tensor<3>>> {
         let values = (self.values)(name, &shape)?;
         Ok(Param::from_tensor(tensor_from_vec(values, shape, self.device)))
+    }
+
+    fn attention(&mut self, at: &str) -> Result<Attention> {
+        let (c, h) = (self.c, self.c.hidden_size);
+        let (q, kv) = (c.num_attention_heads * c.head_dim, c.num_key_value_heads * c.head_dim);
+        let has_qk_norm = c.qk_norm != QkNorm::None;
+        let [q_norm, k_norm] = if c.qk_norm == QkNorm::AllHeads { [q, kv] } else { [c.head_dim; 2] };
+        Ok(Attention {
+            q_proj: self.linear(&format!("{at}.q_proj"), if c.output_gate { 2 * q } else { q }, h, c.qkv_bias)?,
+            k_proj: self.linear(&format!("{at}.k_proj"), kv, h, c.qkv_bias)?,
+            v_proj: self.linear(&format!("{at}.v_proj"), kv, h, c.qkv_bias)?,
+            o_proj: self.linear(&format!("{at}.o_proj"), h, q, c.o_bias)?,
+            qkv_lora: None,
+            q_norm: self.norm_if(has_qk_norm, &format!("{at}.q_norm"), q_norm)?,
+            k_norm: self.norm_if(has_qk_norm, &format!("{at}.k_norm"), k_norm)?,
+            sinks: match c.attention_sinks {
+                true => Some(self.vector(&format!("{at}.sinks"), c.num_attention_heads)?),
+                false => None,
+            },
+        })
+    }
+
+    fn delta_net(&mut self, at: &str, shape: DeltaNetShape) -> Result<DeltaNet> {
+        let (h, heads) = (self.c.hidden_size, shape.heads);
+        let mut projections = [const { None }; 6];
+        let names = ["in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a", "in_proj_qkvz", "in_proj_ba"];
+        for (name, outputs) in shape.projections() {
+            let place = names.iter().position(|known| *known == name).expect("a projection of a delta net");
+            projections[place] = Some(self.linear(&format!("{at}.{name}"), outputs, h, false)?);
+        }
+        let [in_proj_qkv, in_proj_z, in_proj_b, in_proj_a, in_proj_qkvz, in_proj_ba] = projections;
+        Ok(DeltaNet {
+            in_proj_qkv,
+            in_proj_z,
+            in_proj_b,
+            in_proj_a,
+            in_proj_qkvz,
+            in_proj_ba,
+            conv1d: self.kernel(&format!("{at}.conv1d"), heads.width(), shape.kernel, false)?,
+            a_log: self.vector(&format!("{at}.a_log"), heads.value_heads)?,
+            dt_bias: self.vector(&format!("{at}.dt_bias"), heads.value_heads)?,
+            norm: Norm { weight: Some(self.vector(&format!("{at}.norm.weight"), heads.value_dim)?), bias: None },
+            out_proj: self.linear(&format!("{at}.out_proj"), h, heads.values(), false)?,
+        })
+    }
+
+    fn short_conv(&mut self, at: &str, kernel: usize, bias: bool) -> Result<ShortConv> {
+        let h = self.c.hidden_size;
+        Ok(ShortConv {
+            in_proj: self.linear(&format!("{at}.in_proj"), 3 * h, h, bias)?,
+            conv: self.kernel(&format!("{at}.conv"), h, kernel, bias)?,
+            out_proj: self.linear(&format!("{at}.out_proj"), h, h, bias)?,
+        })
+    }
+
+    fn kernel(&mut self, name: &str, channels: usize, size: usize, bias: bool) -> Result<ConvKernel> {
+        let shape = [channels, 1, size];
+        let weight = (self.values)(&format!("{name}.weight"), &shape)?;
+        let weight = Param::from_tensor(tensor_from_vec(weight, shape, self.device));
+        Ok(ConvKernel { weight, bias: if bias { Some(self.vector(&format!("{name}.bias"), channels)?) } else { None } })
     }
 
     fn matrix(&mut self, name: &str, rows: usize, columns: usize) -> Result<Param<Tensor<2>>> {

@@ -27,9 +27,10 @@ use super::lora::AdapterInfo;
 use super::low_precision_weights::LowPrecisionWeights;
 use super::memory::{BYTES, ElementCount};
 use super::noise::EmbeddingNoise;
-use super::ops::{Packed, attention, attention_with_sinks, cast, index, tensor_from_vec};
+use super::ops::{Packed, cast, index, tensor_from_vec};
 use super::rope::{RopeConfig, cos_sin};
 use super::tensor_files::{DeferredTensor, write_safetensors};
+use super::token_mixer::PackedMixer;
 use super::weights::{FreshHead, WeightFiles, file_tensors, weights_file};
 use burnish_util::machine::check_fits;
 
@@ -342,15 +343,6 @@ impl CausalLm {
     }
 
     fn hidden_by(&self, x: Tensor<2>, packed: &Arc<Packed>, pass: &Pass) -> Tensor<2> {
-        self.net.forward(x, pass, &mut |layer, q, k, v| self.attention(layer, [q, k, v], packed))
-    }
-
-    /// The attention of a layer over packed rows.
-    pub(super) fn attention(&self, layer: usize, [q, k, v]: [Tensor<3>; 3], packed: &Arc<Packed>) -> Tensor<3> {
-        let scoring = self.config.scoring(layer);
-        match &self.net.model.layers[layer].self_attn.sinks {
-            Some(sinks) => attention_with_sinks([q, k, v], sinks.val(), packed.clone(), scoring),
-            None => attention(q, k, v, packed.clone(), scoring),
-        }
+        self.net.forward(x, pass, &mut PackedMixer { packed, config: &self.config })
     }
 }

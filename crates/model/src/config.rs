@@ -4,6 +4,7 @@ use anyhow::Result;
 
 use super::experts::{FileExperts, MixtureConfig};
 use super::hf_reader::HfReader;
+use super::linear_attention::RecurrentLayers;
 use super::naming::{self, Naming, TensorLocation};
 use super::ops::{Act, AttentionScoring};
 use super::rope::{QueryScaling, RopeConfig};
@@ -141,6 +142,10 @@ pub struct DecoderConfig {
     pub logit_scale: Option<f32>,
     /// Logits become cap·tanh(logit / cap).
     pub logit_softcap: Option<f32>,
+    /// True if q_proj holds a gate for each head, and the attention's output is multiplied by its sigmoid.
+    pub output_gate: bool,
+    /// The layers without attention; `None` if every layer has attention.
+    pub recurrent_layers: Option<RecurrentLayers>,
     /// Sliding window of each layer: the number of latest keys that a query sees; all if `None`.
     pub windows: Vec<Option<usize>>,
     /// Factor on embedded tokens.
@@ -224,6 +229,8 @@ impl HfReader<'_> {
             attention_softcap: None,
             logit_scale: None,
             logit_softcap: None,
+            output_gate: false,
+            recurrent_layers: None,
             windows: vec![None; layers],
             embedding_scale: None,
             embedding_norm: false,

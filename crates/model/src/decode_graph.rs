@@ -41,8 +41,9 @@ mod gpu {
     use crate::ops::cube::recorded::Recorded;
     use crate::ops::cube::rows::{Rows, upload};
     use crate::ops::cube::sample::{SAMPLE_RESULTS, SETTINGS, draw_to};
-    use crate::ops::{cast, fused};
+    use crate::ops::{DeltaTensors, cast, fused};
     use crate::rope::cos_sin;
+    use crate::token_mixer::TokenMixer;
 
     /// The way the next step runs.
     enum StepMode {
@@ -92,14 +93,15 @@ mod gpu {
 
     impl DecodeGraph {
         /// Creates a step of `rows` rows, with sequences of at most `width` blocks. If `records` is false, every step launches
-        /// all kernels. Returns `None` if the model is not on a GPU, its heads are too large for the GPU's attention, or the
-        /// positions of a step enter in another way than by one rotation.
+        /// all kernels. Returns `None` if the model is not on a GPU, its heads are too large for the GPU's attention, it has recurrent
+        /// layers (a step too far would move their states), or a step asks for more than one rotation or for the host.
         pub fn new(model: &CausalLm, rows: usize, width: usize, records: bool) -> Option<Self> {
             let trunk = &model.net.model;
             let embedding = Rows::from_tensor(trunk.embed_tokens.weight.val().inner())?;
             let config = &model.config;
             // A recorded step has one rotation, and does not ask the host, which chooses the experts of a token.
-            let is_recordable = config.local_rope.is_none() && config.query_scaling.is_none() && config.mixture.is_none();
+            let has_one_rotation = config.local_rope.is_none() && config.query_scaling.is_none();
+            let is_recordable = has_one_rotation && config.mixture.is_none() && config.recurrent_layers.is_none();
             if embedding.tensor.dtype == DType::F64 || !fused::fits(config.head_dim) || !is_recordable {
                 return None;
             }
@@ -212,11 +214,29 @@ mod gpu {
             let (x, angles) = decode_prologue(&self.prologue, &self.buffers);
             let rotation = angles.map(|[cos, sin]| (of_gpu(cos), of_gpu(sin)));
             let pass = Pass { rotation, independent_rows: true, ..self.model.pass_without_rotation() };
-            let hidden = self.model.net.forward(of_gpu(x), &pass, &mut |layer, q, k, v| {
-                let new = [k, v].map(|x| x.flatten(1, 2));
-                cache.attend_by(layer, q, new, &self.tables, self.model.config.scoring(layer))
-            });
+            let hidden = self.model.net.forward(of_gpu(x), &pass, &mut StepMixer { graph: self, cache });
             draw_to(self.model.logits_on_device(hidden), &self.settings, &self.buffers.drawn);
+        }
+    }
+
+    /// The attention of a step. A model with recurrent layers has no graph.
+    struct StepMixer<'a> {
+        graph: &'a DecodeGraph,
+        cache: &'a mut KvCache,
+    }
+
+    impl TokenMixer for StepMixer<'_> {
+        fn attend(&mut self, layer: usize, q: Tensor<3>, k: Tensor<3>, v: Tensor<3>) -> Tensor<3> {
+            let (new, scoring) = ([k, v].map(|x| x.flatten(1, 2)), self.graph.model.config.scoring(layer));
+            self.cache.attend_by(layer, q, new, &self.graph.tables, scoring)
+        }
+
+        fn convolve(&mut self, _: usize, _: Tensor<2>, _: Tensor<2>) -> Tensor<2> {
+            unreachable!("a model with recurrent layers has no graph")
+        }
+
+        fn delta_rule(&mut self, _: usize, _: DeltaTensors) -> Tensor<2> {
+            unreachable!("a model with recurrent layers has no graph")
         }
     }
 

@@ -5,12 +5,14 @@
 //! is [n, h] in f32 for every dtype of the projections; attention gets [n, heads, d].
 
 use burn::module::{Module, Param};
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, Tensor, activation};
 
 use super::config::{DecoderConfig, QkNorm, Residual};
 use super::experts::{FeedForward, Mixture};
+use super::linear_attention::{DeltaNet, RecurrentKind, ShortConv};
 use super::ops::{fused, rope};
 use super::residual_stream::ResidualStream;
+use super::token_mixer::TokenMixer;
 
 pub use super::mlp::Mlp;
 pub use super::pass::{Linear, Lora, Norm, Pass};
@@ -23,6 +25,7 @@ pub struct Embedding {
 
 #[derive(Module, Debug)]
 pub struct Attention {
+    /// With an output gate, the query and the gate of each head together, [heads · 2 · d, h].
     pub q_proj: Linear,
     pub k_proj: Linear,
     pub v_proj: Linear,
@@ -38,7 +41,10 @@ pub struct Attention {
 
 #[derive(Module, Debug)]
 pub struct Block {
-    pub self_attn: Attention,
+    /// `None` for a recurrent layer.
+    pub self_attn: Option<Attention>,
+    pub(crate) linear_attn: Option<DeltaNet>,
+    pub(crate) conv: Option<ShortConv>,
     pub mlp: FeedForward,
     pub input_layernorm: Option<Norm>,
     /// The norm before the MLP; the norm of the attention's output if results are normalised.
@@ -64,14 +70,11 @@ pub struct Decoder {
     pub lm_head: Option<Linear>,
 }
 
-/// The attention of a layer: maps (layer, q, k, v), each [n, heads, d] and rotated, to [n, heads, d].
-pub(crate) type Attend<'a> = &'a mut dyn FnMut(usize, Tensor<3>, Tensor<3>, Tensor<3>) -> Tensor<3>;
-
 impl Attention {
     /// x [n, h] -> [n, h], in the pass's dtype.
-    fn forward(&self, x: Tensor<2>, pass: &Pass, attend: impl FnOnce(Tensor<3>, Tensor<3>, Tensor<3>) -> Tensor<3>) -> Tensor<2> {
+    fn forward(&self, x: Tensor<2>, pass: &Pass, layer: usize, mixer: &mut dyn TokenMixer) -> Tensor<2> {
         let (n, c) = (x.dims()[0], pass.config);
-        let [q, k, v] = match fused::available(&x) && matches!(c.qk_norm, QkNorm::None | QkNorm::PerHead) {
+        let ([q, k, v], gate) = match fused::available(&x) && matches!(c.qk_norm, QkNorm::None | QkNorm::PerHead) {
             true => self.fused_heads(x, pass),
             false => self.heads(x, pass),
         };
@@ -80,7 +83,13 @@ impl Attention {
             Some(scale) => q * scale.clone(),
             None => q,
         };
-        pass.linear(attend(q, k, v).reshape([n, c.num_attention_heads * c.head_dim]), &self.o_proj)
+        let sinks = self.sinks.as_ref().map(|sinks| sinks.val());
+        let y = mixer.attend(layer, [q, k, v], sinks).reshape([n, c.num_attention_heads * c.head_dim]);
+        let y = match gate {
+            Some(gate) => y * activation::sigmoid(gate),
+            None => y,
+        };
+        pass.linear(y, &self.o_proj)
     }
 
     /// The projections of q, k and v, with their head counts and the norms over each head.
@@ -92,10 +101,11 @@ impl Attention {
         ]
     }
 
-    /// Projects x [n, h] -> q, k and v [n, heads, d], rotated.
-    fn heads(&self, x: Tensor<2>, pass: &Pass) -> [Tensor<3>; 3] {
+    /// Projects x [n, h] -> q, k and v [n, heads, d], rotated, and the gate of the output.
+    fn heads(&self, x: Tensor<2>, pass: &Pass) -> ([Tensor<3>; 3], Option<Tensor<2>>) {
         let ([n, _], c) = (x.dims(), pass.config);
         let products = self.products(&x, pass, |proj| pass.linear(x.clone(), proj));
+        let (products, gate) = ungated(products, c);
         let mut heads = products.into_iter().zip(self.parts(c)).enumerate().map(|(part, (y, (_, count, norm)))| {
             let normed_heads = |y: Tensor<3>, now: bool| match norm {
                 Some(norm) if now => pass.down(pass.norm(pass.up(y), norm)),
@@ -112,16 +122,24 @@ impl Attention {
             };
             normed_heads(y, c.qk_norm == QkNorm::AfterRotation)
         });
-        std::array::from_fn(|_| heads.next().expect("three parts"))
+        (std::array::from_fn(|_| heads.next().expect("three parts")), gate)
     }
 
     /// Does what [`heads`](Self::heads) does, with one kernel after the matmuls.
-    fn fused_heads(&self, x: Tensor<2>, pass: &Pass) -> [Tensor<3>; 3] {
+    fn fused_heads(&self, x: Tensor<2>, pass: &Pass) -> ([Tensor<3>; 3], Option<Tensor<2>>) {
         let c = pass.config;
-        let products = self.products(&x, pass, |proj| pass.product(x.clone(), proj, None));
-        let biases = self.parts(c).map(|(proj, ..)| proj.bias.as_ref().map(|bias| bias.val()));
+        // The gate's part of a bias is not the kernel's.
+        let (products, biases) = match c.output_gate {
+            true => (self.products(&x, pass, |proj| pass.linear(x.clone(), proj)), [None, None, None]),
+            false => {
+                let biases = self.parts(c).map(|(proj, ..)| proj.bias.as_ref().map(|bias| bias.val()));
+                (self.products(&x, pass, |proj| pass.product(x.clone(), proj, None)), biases)
+            }
+        };
+        let (products, gate) = ungated(products, c);
         let norms = [&self.q_norm, &self.k_norm].map(|norm| norm.as_ref().map(|norm| pass.weights(norm, &x)));
-        fused::heads(products, [c.num_attention_heads, c.num_key_value_heads, c.head_dim], biases, norms, pass.rotation.as_ref())
+        let sizes = [c.num_attention_heads, c.num_key_value_heads, c.head_dim];
+        (fused::heads(products, sizes, biases, norms, pass.rotation.as_ref()), gate)
     }
 
     /// Projects x [n, h] by the matrices of q, k and v with `project`, and adds their adapters: [n, heads · d] each.
@@ -140,18 +158,34 @@ impl Attention {
     }
 }
 
+/// Splits the projection of gated queries [n, heads · 2 · d] into queries and gates, [n, heads · d] each.
+fn ungated([q, k, v]: [Tensor<2>; 3], c: &DecoderConfig) -> ([Tensor<2>; 3], Option<Tensor<2>>) {
+    if !c.output_gate {
+        return ([q, k, v], None);
+    }
+    let (n, heads, d) = (q.dims()[0], c.num_attention_heads, c.head_dim);
+    let q = q.reshape([n, heads, 2 * d]);
+    let [q, gate] = [0, d].map(|first| q.clone().narrow(2, first, d).reshape([n, heads * d]));
+    ([q, k, v], Some(gate))
+}
+
 impl Block {
+    /// Mixes tokens: attention, or the layer's recurrence. x [n, h] -> [n, h], in the pass's dtype.
+    fn mix(&self, x: Tensor<2>, pass: &Pass, layer: usize, mixer: &mut dyn TokenMixer) -> Tensor<2> {
+        match (&self.self_attn, &self.linear_attn, &self.conv, pass.config.recurrent(layer)) {
+            (Some(attention), ..) => attention.forward(x, pass, layer, mixer),
+            (_, Some(net), _, Some(RecurrentKind::DeltaNet(shape))) => net.forward(x, shape, pass, layer, mixer),
+            (_, _, Some(conv), _) => conv.forward(x, pass, layer, mixer),
+            _ => unreachable!("a block is built with the layer that its config names"),
+        }
+    }
+
     /// Runs one block on the residual stream.
-    pub fn forward(
-        &self,
-        x: &mut ResidualStream,
-        pass: &Pass,
-        attend: impl FnOnce(Tensor<3>, Tensor<3>, Tensor<3>) -> Tensor<3>,
-    ) {
+    pub(crate) fn forward(&self, x: &mut ResidualStream, pass: &Pass, layer: usize, mixer: &mut dyn TokenMixer) {
         let input = x.input(self.input_layernorm.as_ref(), pass);
         let residual = pass.config.residual;
         let shared = (residual == Residual::ParallelOneNorm).then(|| input.clone());
-        let attention = self.self_attn.forward(input, pass, attend);
+        let attention = self.mix(input, pass, layer, mixer);
         match residual {
             Residual::Parallel | Residual::ParallelOneNorm => {
                 let input = shared.unwrap_or_else(|| x.input(self.post_attention_layernorm.as_ref(), pass));
@@ -175,10 +209,10 @@ impl Block {
 
 impl Decoder {
     /// Maps embedded tokens [n, h] to final hidden states [n, h], after the last norm.
-    pub fn forward(&self, x: Tensor<2>, pass: &Pass, attend: Attend) -> Tensor<2> {
+    pub(crate) fn forward(&self, x: Tensor<2>, pass: &Pass, mixer: &mut dyn TokenMixer) -> Tensor<2> {
         let mut x = ResidualStream::new(self.first_input(x, pass));
         for (layer, block) in self.model.layers.iter().enumerate() {
-            block.forward(&mut x, &pass.at_layer(layer), |q, k, v| attend(layer, q, k, v));
+            block.forward(&mut x, &pass.at_layer(layer), layer, mixer);
         }
         x.last_norm(&self.model.norm, pass)
     }

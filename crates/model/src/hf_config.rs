@@ -48,7 +48,7 @@ impl HfConfig {
         let text = foreign::read_text(&path, foreign::SETTINGS)
             .with_context(|| format!("no model at {}{}", folder.display(), models_below(folder)))?;
         let json = serde_json::from_str(&text).with_context(|| format!("{} is not a JSON object", path.display()))?;
-        let hf = Self::from_json(json).overridden(values);
+        let hf = Self::from_json(text_part(json)).overridden(values);
         // The error of an unreadable file is reported where its weights are loaded.
         let untied_head = hf.decoder().is_ok_and(|config| config.tie_word_embeddings && holds_untied_head(folder, &config));
         Ok(Self { untied_head, ..hf })
@@ -149,6 +149,21 @@ impl HfConfig {
     }
 }
 
+/// The config of the language model in a model of images and text (`qwen3_5`); any other config unchanged. Such a model is trained
+/// and saved as its language model.
+fn text_part(json: Map<String, Value>) -> Map<String, Value> {
+    let text = json.get("text_config").and_then(Value::as_object).filter(|_| json.get("model_type") == Some(&"qwen3_5".into()));
+    let Some(text) = text else { return json };
+    let mut text = text.clone();
+    text.insert("model_type".to_owned(), "qwen3_5_text".into());
+    text.insert("architectures".to_owned(), vec!["Qwen3_5ForCausalLM"].into());
+    // transformers reads these from the whole model's config.
+    for key in ["tie_word_embeddings", "transformers_version", "quantization_config"] {
+        text.extend(json.get(key).map(|value| (key.to_owned(), value.clone())));
+    }
+    text
+}
+
 /// True if the weights of a folder can be read and their head differs from the embedding.
 fn holds_untied_head(folder: &Path, config: &DecoderConfig) -> bool {
     let Ok(files) = WeightFiles::open(folder) else { return false };
@@ -243,7 +258,7 @@ mod tests {
         };
         for family in FAMILIES.iter().filter(|family| family.model_type != "gpt2") {
             let frequencies = match family.model_type {
-                "gpt_neox" => 2,
+                "gpt_neox" | "qwen3_5_text" | "qwen3_next" => 2,
                 "glm" | "glm4" | "glm4_moe" => 4,
                 _ => 8,
             };
@@ -276,6 +291,9 @@ mod tests {
             }
             if json.keys().any(|key| key.contains("experts")) {
                 json.insert("num_experts_per_tok".to_owned(), 2.into());
+            }
+            if family.model_type == "qwen3_next" {
+                json.insert("num_experts".to_owned(), 0.into());
             }
             if family.model_type == "gpt_neox" {
                 json.retain(|key, _| !["num_key_value_heads", "head_dim", "sliding_window"].contains(&key.as_str()));

@@ -1,19 +1,44 @@
 //! Keys and values of all tokens so far, in blocks. Sequences allocate blocks as they grow, share the blocks of a common prefix,
 //! and release them at their end. Memory follows the tokens of running sequences, not the longest possible length.
+//!
+//! Recurrent layers have a state in place of keys and values. A sequence owns a slot of the pool of states; a fork copies it.
+
+use std::ops::Deref;
 
 use burn::tensor::{Device, FloatDType, Tensor};
 #[cfg(feature = "gpu")]
 use burn_cubecl::cubecl::server::Handle;
 
 use super::config::DecoderConfig;
+use super::linear_attention::state_pool::StatePool;
 use super::ops::{
-    AttentionScoring, BLOCK, CacheRows, CacheView, SentTables, cast, copy_rows, decode_attention, write_keys_and_values,
+    AttentionScoring, BLOCK, CacheRows, CacheView, SentTables, SlotRows, cast, copy_rows, decode_attention, write_keys_and_values,
 };
 #[cfg(feature = "gpu")]
 use super::ops::{block_tables::Tables, fused};
 
-/// The blocks of a sequence, in order.
-pub type BlockTable = Vec<usize>;
+/// The blocks of a sequence, in order, and the slot of its recurrent states.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct BlockTable {
+    blocks: Vec<usize>,
+    /// `None` for a model without recurrent layers, and for a sequence without tokens.
+    slot: Option<usize>,
+}
+
+impl BlockTable {
+    /// Creates the table of a sequence without tokens.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Deref for BlockTable {
+    type Target = [usize];
+
+    fn deref(&self) -> &[usize] {
+        &self.blocks
+    }
+}
 
 /// The row of the cache for a position of a sequence.
 pub fn place(table: &[usize], position: usize) -> usize {
@@ -36,9 +61,13 @@ impl Empty {
 
 /// A key/value cache of all sequences that are being generated.
 pub struct KvCache {
-    /// Keys and values of each layer, [blocks · BLOCK, kv heads · d]. Empty until the first block, since a GPU has no empty
-    /// tensors.
+    /// Keys and values of each layer of attention, [blocks · BLOCK, kv heads · d]. Empty until the first block, since a GPU has
+    /// no empty tensors.
     layers: Vec<(Tensor<2>, Tensor<2>)>,
+    /// For each layer of the model, its index in `layers`; unused for recurrent layers.
+    index: Vec<usize>,
+    /// The states of recurrent layers, if the model has any.
+    states: Option<StatePool>,
     empty: Empty,
     /// The number of sequences that hold each block.
     holders: Vec<u32>,
@@ -50,9 +79,20 @@ pub struct KvCache {
 impl KvCache {
     /// Creates an empty cache, which grows automatically.
     pub fn new(config: &DecoderConfig, dtype: FloatDType, device: &Device) -> Self {
-        let (layers, width) = (config.num_hidden_layers, config.num_key_value_heads * config.head_dim);
+        let is_attention = |layer: &usize| config.recurrent(*layer).is_none();
+        let index = (0..config.num_hidden_layers).map(|layer| (0..layer).filter(is_attention).count()).collect();
+        let layers = (0..config.num_hidden_layers).filter(is_attention).count();
+        let width = config.num_key_value_heads * config.head_dim;
         let empty = Empty { layers, width, dtype, device: device.clone() };
-        Self { layers: Vec::new(), empty, holders: Vec::new(), free: Vec::new(), tables: SentTables::default() }
+        Self {
+            layers: Vec::new(),
+            index,
+            states: StatePool::new(config, device),
+            empty,
+            holders: Vec::new(),
+            free: Vec::new(),
+            tables: SentTables::default(),
+        }
     }
 
     /// Writes a step's new keys and values [rows, kv heads · d] and attends with q [rows, heads, d] -> [rows, heads, d]. `sinks`
@@ -66,7 +106,7 @@ impl KvCache {
         scoring: AttentionScoring,
         sinks: Option<&Tensor<1>>,
     ) -> Tensor<3> {
-        let (keys, values) = &mut self.layers[layer];
+        let (keys, values) = &mut self.layers[self.index[layer]];
         decode_attention(q, new, [keys, values], at, &self.tables, scoring, sinks)
     }
 
@@ -80,7 +120,7 @@ impl KvCache {
         tables: &Tables,
         scoring: AttentionScoring,
     ) -> Tensor<3> {
-        let (keys, values) = &mut self.layers[layer];
+        let (keys, values) = &mut self.layers[self.index[layer]];
         fused::paged_attention(q, Some(new), [keys, values], tables, scoring)
     }
 
@@ -105,11 +145,48 @@ impl KvCache {
         self.blocks() - self.free.len()
     }
 
+    /// The number of sequences that have recurrent states.
+    pub fn used_states(&self) -> usize {
+        self.states.as_ref().map_or(0, StatePool::used)
+    }
+
     /// Allocates the blocks that a sequence needs for `len` positions.
     pub fn extend(&mut self, table: &mut BlockTable, len: usize) {
         while table.len() * BLOCK < len {
             let block = self.take();
-            table.push(block);
+            table.blocks.push(block);
+        }
+        if let (Some(states), None) = (&mut self.states, table.slot) {
+            table.slot = Some(states.take());
+        }
+    }
+
+    /// The number of tokens of a sequence's first `len` that can be kept: all of them, or none if recurrent layers have moved
+    /// past them.
+    pub fn reusable(&self, table: &BlockTable, len: usize) -> usize {
+        match (&self.states, table.slot) {
+            (Some(states), Some(slot)) if states.seen(slot) != len => 0,
+            _ => len,
+        }
+    }
+
+    /// The states of recurrent layers.
+    ///
+    /// # Panics
+    /// If the model has none.
+    pub(crate) fn states(&mut self) -> &mut StatePool {
+        self.states.as_mut().expect("a model with recurrent layers")
+    }
+
+    /// The slots of sequences; empty for a model without recurrent layers.
+    pub(crate) fn slots(&self, tables: &[&BlockTable]) -> Vec<usize> {
+        tables.iter().filter_map(|table| table.slot).collect()
+    }
+
+    /// Records that recurrent layers have moved past the tokens of a pass.
+    pub(crate) fn moved(&mut self, by: &SlotRows) {
+        if let Some(states) = &mut self.states {
+            states.moved(by.each());
         }
     }
 
@@ -120,31 +197,40 @@ impl KvCache {
         }
     }
 
-    /// Returns the blocks of `count` new sequences that begin with the first `len` positions of another sequence. Full blocks are
-    /// shared; the remaining positions are copied.
-    pub fn fork(&mut self, table: &[usize], len: usize, count: usize) -> Vec<BlockTable> {
+    /// Returns the tables of `count` new sequences that begin with the first `len` positions of another sequence. Full blocks are
+    /// shared; the remaining positions and recurrent states are copied.
+    ///
+    /// # Panics
+    /// If `len` is not 0 and the sequence's recurrent states are not those after `len` tokens (see
+    /// [`reusable`](Self::reusable)).
+    pub fn fork(&mut self, table: &BlockTable, len: usize, count: usize) -> Vec<BlockTable> {
         self.fork_all([(table, len, count)]).remove(0)
     }
 
     /// Does what [`fork`](Self::fork) does for several sequences, with one copy for all of them.
-    pub fn fork_all<'a>(&mut self, sequences: impl IntoIterator<Item = (&'a [usize], usize, usize)>) -> Vec<Vec<BlockTable>> {
-        let (mut from, mut to) = (Vec::new(), Vec::new());
+    pub fn fork_all<'a>(&mut self, sequences: impl IntoIterator<Item = (&'a BlockTable, usize, usize)>) -> Vec<Vec<BlockTable>> {
+        let (mut from, mut to, mut slots) = (Vec::new(), Vec::new(), Vec::new());
         let forks = sequences.into_iter().map(|(table, len, count)| {
             let (full, left) = (len / BLOCK, len % BLOCK);
             for &block in &table[..full] {
                 self.holders[block] += count as u32;
             }
-            let mut forks = vec![table[..full].to_vec(); count];
+            let slot = table.slot.filter(|_| len > 0);
+            if let (Some(states), Some(slot)) = (&self.states, slot) {
+                assert_eq!(states.seen(slot), len, "recurrent states are known after all tokens of a sequence only");
+                slots.extend(vec![slot; count]);
+            }
+            let mut forks: Vec<_> = (0..count).map(|_| BlockTable { blocks: table[..full].to_vec(), slot }).collect();
             if left > 0 {
                 for fork in &mut forks {
-                    fork.push(self.take());
+                    fork.blocks.push(self.take());
                     from.extend(table[full] * BLOCK..table[full] * BLOCK + left);
                     to.extend(fork[full] * BLOCK..fork[full] * BLOCK + left);
                 }
             }
             forks
         });
-        let forks = forks.collect();
+        let mut forks: Vec<Vec<BlockTable>> = forks.collect();
         if !from.is_empty() {
             let (from, to) = (CacheRows::from(from), CacheRows::from(to));
             for (k, v) in &mut self.layers {
@@ -152,12 +238,20 @@ impl KvCache {
                 copy_rows(v, &from, &to);
             }
         }
+        if let Some(states) = self.states.as_mut().filter(|_| !slots.is_empty()) {
+            let mut copies = states.copies(&slots).into_iter();
+            let slots = forks.iter_mut().flatten().filter_map(|fork| fork.slot.as_mut());
+            slots.for_each(|slot| *slot = copies.next().expect("a copy for each fork"));
+        }
         forks
     }
 
     /// Releases the blocks of a sequence that ended.
     pub fn release(&mut self, table: BlockTable) {
-        for block in table {
+        if let (Some(states), Some(slot)) = (&mut self.states, table.slot) {
+            states.release(slot);
+        }
+        for block in table.blocks {
             self.holders[block] -= 1;
             if self.holders[block] == 0 {
                 self.free.push(block);
@@ -167,7 +261,7 @@ impl KvCache {
 
     /// Writes rows of keys and values [rows, kv heads · d] at `places` (see [`place`]).
     pub fn write(&mut self, layer: usize, places: &CacheRows, k: Tensor<2>, v: Tensor<2>) {
-        let (keys, values) = &mut self.layers[layer];
+        let (keys, values) = &mut self.layers[self.index[layer]];
         write_keys_and_values([keys, values], places, [k, v]);
     }
 

@@ -7,7 +7,8 @@ use anyhow::{Result, bail};
 
 use super::config::{DecoderConfig, HeadKind, Positions, QkNorm, Residual};
 use super::experts::{MixtureConfig, RouterScores};
-use super::ops::{BLOCK, attention::QUERIES, head};
+use super::linear_attention::RecurrentKind;
+use super::ops::{BLOCK, DELTA_CHUNK, attention::QUERIES, head};
 use burnish_util::machine::amount;
 use burnish_util::sizes::largest;
 
@@ -89,19 +90,28 @@ impl DecoderConfig {
     pub fn shapes(&self) -> Vec<(&'static str, Vec<usize>, ElementCount)> {
         let (h, q, kv) = (self.hidden_size, self.num_attention_heads * self.head_dim, self.num_key_value_heads * self.head_dim);
         let (i, layers, into) = (self.intermediate_size, self.layers(), if self.gated { 2 } else { 1 });
+        let attends = layers - self.recurrent_count() as ElementCount;
+        let queries = if self.output_gate { 2 * q } else { q };
         let head = usize::from(self.head == HeadKind::Language && !self.tie_word_embeddings) * self.vocab_size;
         let positions = if self.positions == Positions::Learned { self.max_position_embeddings } else { 0 };
         let mut shapes = vec![
             ("model.embed_tokens.weight", vec![self.vocab_size, h], 1),
             ("model.embed_positions.weight", vec![positions, h], 1),
             ("lm_head.weight", vec![head, h], 1),
-            ("model.layers.0.self_attn.q_proj.weight", vec![q, h], layers),
-            ("model.layers.0.self_attn.k_proj.weight", vec![kv, h], 2 * layers),
-            ("model.layers.0.self_attn.o_proj.weight", vec![h, q], layers),
+            ("model.layers.0.self_attn.q_proj.weight", vec![queries, h], attends),
+            ("model.layers.0.self_attn.k_proj.weight", vec![kv, h], 2 * attends),
+            ("model.layers.0.self_attn.o_proj.weight", vec![h, q], attends),
             ("model.layers.0.mlp.up_proj.weight", vec![i, h], into * self.dense_layers()),
             ("model.layers.0.mlp.down_proj.weight", vec![h, i], self.dense_layers()),
         ];
         shapes.extend(self.mixture.iter().flat_map(|mixture| mixture_shapes(mixture, h)));
+        if let Some(recurrent) = &self.recurrent_layers {
+            let linears = recurrent.kind.linears(h);
+            let count = self.recurrent_count() as ElementCount;
+            shapes.extend(
+                linears.into_iter().map(|(_, input, output)| ("model.layers.0.out_proj.weight", vec![output, input], count)),
+            );
+        }
         shapes.retain(|(_, shape, count)| !shape.contains(&0) && *count > 0);
         let size = |shape: &[usize]| shape.iter().map(|size| *size as ElementCount).product::<ElementCount>();
         let matrices: ElementCount = shapes.iter().map(|(_, shape, count)| size(shape) * count).sum();
@@ -120,7 +130,11 @@ impl DecoderConfig {
             QkNorm::PerHead | QkNorm::AfterRotation => 2 * norm_of(self.head_dim as ElementCount),
             QkNorm::AllHeads => norm_of(q + kv),
         } + bias(self.attention_sinks, self.heads());
-        let attention = 2 * q * h + 2 * kv * h + bias(self.qkv_bias, q + 2 * kv) + bias(self.o_bias, h) + qk_norms;
+        let queries = if self.output_gate { 2 * q } else { q };
+        let attention =
+            queries * h + q * h + 2 * kv * h + bias(self.qkv_bias, queries + 2 * kv) + bias(self.o_bias, h) + qk_norms;
+        let recurrent = self.recurrent_count() as ElementCount;
+        let mixing = (self.layers() - recurrent) * attention + recurrent * self.recurrent_parameters();
         let into = if self.gated { 2 } else { 1 };
         let mlp = (into + 1) * i * h + bias(self.mlp_bias, into * i + h);
         let norm = norm_of(h);
@@ -132,13 +146,7 @@ impl DecoderConfig {
         };
         let positions = if self.positions == Positions::Learned { self.max_position_embeddings as ElementCount * h } else { 0 };
         let mixtures = self.mixture.as_ref().map_or(0, |mixture| self.of_mixture(mixture) * mixture.count() as ElementCount);
-        self.vocabulary() * h
-            + head
-            + positions
-            + self.layers() * (attention + norms)
-            + self.dense_layers() * mlp
-            + mixtures
-            + norm
+        self.vocabulary() * h + head + positions + mixing + self.layers() * norms + self.dense_layers() * mlp + mixtures + norm
     }
 
     /// The number of layers that have an MLP.
@@ -171,6 +179,29 @@ impl DecoderConfig {
         let (h, i) = (self.hidden(), mixture.intermediate_size as ElementCount);
         let shared = mixture.shared.as_ref().map_or(0, |shared| 3 * shared.intermediate_size as ElementCount + h);
         mixture.top_k as ElementCount * (3 * i + 2 * h + 4) + 2 * mixture.experts as ElementCount + shared
+    }
+
+    /// The number of parameters of a recurrent layer, without MLP and norms of the block.
+    fn recurrent_parameters(&self) -> ElementCount {
+        let Some(recurrent) = &self.recurrent_layers else { return 0 };
+        let linears = recurrent.kind.linears(self.hidden_size).into_iter();
+        let matrices = linears.map(|(_, input, output)| input as ElementCount * output as ElementCount).sum::<ElementCount>();
+        matrices + recurrent.kind.other_parameters(self.hidden_size) as ElementCount
+    }
+
+    /// Elements per row that a recurrent layer keeps for its backward pass. Delta net: the inputs and outputs of the convolution
+    /// and of its activation, gates, outputs before and after the norm, z, and a share of the states before chunks. Short
+    /// convolution: its projections, the product before it and the result.
+    fn recurrent_activations(&self) -> ElementCount {
+        let Some(recurrent) = &self.recurrent_layers else { return 0 };
+        match recurrent.kind {
+            RecurrentKind::DeltaNet(shape) => {
+                let heads = shape.heads;
+                let states = heads.states().div_ceil(DELTA_CHUNK);
+                (2 * heads.width() + 4 * heads.values() + 2 * heads.value_heads + states) as ElementCount
+            }
+            RecurrentKind::ShortConv { .. } => 6 * self.hidden(),
+        }
     }
 
     fn hidden(&self) -> ElementCount {
@@ -210,10 +241,17 @@ impl DecoderConfig {
         let (h, i, q, kv) = (self.hidden(), self.intermediate(), self.queries(), self.keys());
         let norms = if self.residual == Residual::Sandwich { 6 * h } else { 4 * h };
         let mlp = if self.gated { 3 * i } else { 2 * i };
-        let common = norms + 2 * q + 2 * kv + self.heads();
+        let gates = if self.output_gate { 3 * q } else { 0 };
+        let (attention, recurrent) = (2 * q + 2 * kv + self.heads() + gates, self.recurrent_activations());
+        let count = self.recurrent_count() as ElementCount;
         let mixtures = self.layers() - self.dense_layers();
-        let all = self.layers() * common + self.dense_layers() * mlp + mixtures * self.mixture_row();
-        let layers = if checkpointing { self.layers() * h + common + mlp.max(self.mixture_row()) } else { all };
+        let layers = match checkpointing {
+            true => self.layers() * h + norms + attention.max(recurrent) + mlp.max(self.mixture_row()),
+            false => {
+                let mixing = (self.layers() - count) * attention + count * recurrent;
+                self.layers() * norms + mixing + self.dense_layers() * mlp + mixtures * self.mixture_row()
+            }
+        };
         widest.rows() * (layers + 2 * h) + widest.predicted() * h
     }
 
@@ -273,7 +311,11 @@ impl DecoderConfig {
         let [slots, prompts, prompt, response] = [slots, prompts, prompt, response].map(|count| count as ElementCount);
         let block = BLOCK as ElementCount;
         let blocks = slots.min(prompts) * prompt.div_ceil(block) + slots * (response + block).div_ceil(block);
-        2 * self.layers() * (blocks * block * 5 / 4) * self.keys()
+        let recurrent = self.recurrent_count() as ElementCount;
+        let state =
+            self.recurrent_layers.as_ref().map_or(0, |layers| layers.kind.state_elements(self.hidden_size)) as ElementCount;
+        let states = recurrent * ((slots + slots.min(prompts)) * 5 / 4 + 4) * state;
+        2 * (self.layers() - recurrent) * (blocks * block * 5 / 4) * self.keys() + states
     }
 
     /// Elements that generation holds in addition to the cache: the logits of every sequence (on a GPU three copies), and one

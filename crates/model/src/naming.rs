@@ -76,6 +76,9 @@ pub(crate) const PLAIN: Naming = Naming {
 /// [`PLAIN`] as the naming of a configuration.
 pub(crate) static HUGGING_FACE: Naming = PLAIN;
 
+/// [`PLAIN`] as the naming of a configuration.
+pub(crate) static HUGGING_FACE: Naming = PLAIN;
+
 /// The location of a parameter in files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorLocation {

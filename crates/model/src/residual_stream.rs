@@ -6,19 +6,19 @@ use super::pass::{Norm, Pass};
 
 /// The residual stream [n, h], f32. The last summand is kept apart until the stream is read: if a norm follows, a GPU adds and
 /// normalises in one kernel.
-pub struct ResidualStream {
+pub(crate) struct ResidualStream {
     x: Tensor<2>,
     /// In the dtype of the pass, or f32.
     added: Option<Tensor<2>>,
 }
 
 impl ResidualStream {
-    pub fn new(x: Tensor<2>) -> Self {
+    pub(crate) fn new(x: Tensor<2>) -> Self {
         Self { x, added: None }
     }
 
     /// Adds y [n, h], times the family's factor.
-    pub fn add(&mut self, y: Tensor<2>, pass: &Pass) {
+    pub(crate) fn add(&mut self, y: Tensor<2>, pass: &Pass) {
         self.settle(pass);
         self.added = Some(match pass.config.residual_scale {
             Some(scale) => y * scale,
@@ -38,7 +38,7 @@ impl ResidualStream {
     }
 
     /// Returns the stream's norm [n, h], in the dtype of the pass.
-    pub fn normed(&mut self, norm: &Norm, pass: &Pass) -> Tensor<2> {
+    pub(crate) fn normed(&mut self, norm: &Norm, pass: &Pass) -> Tensor<2> {
         if let Some((x, y)) = pass.norm_of_sum(&self.x, self.added.as_ref(), norm, pass.dtype) {
             *self = Self::new(x);
             return y;
@@ -56,7 +56,7 @@ impl ResidualStream {
     }
 
     /// Returns the value of the stream.
-    pub fn value(mut self, pass: &Pass) -> Tensor<2> {
+    pub(crate) fn value(mut self, pass: &Pass) -> Tensor<2> {
         self.settle(pass);
         self.x
     }

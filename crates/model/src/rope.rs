@@ -75,7 +75,8 @@ const NUMBERS: &[&str] = &[
     "llama_4_scaling_beta",
     "max_position_embeddings",
 ];
-const OTHERS: &[&str] = &["rope_type", "type", "truncate", "short_factor", "long_factor"];
+/// The `mrope` keys arrange the positions of images; those of text are the same in all their sections.
+const OTHERS: &[&str] = &["rope_type", "type", "truncate", "short_factor", "long_factor", "mrope_section", "mrope_interleaved"];
 
 /// The types of layers with separate rope parameters.
 const LAYER_TYPES: [&str; 2] = ["full_attention", "sliding_attention"];
@@ -258,8 +259,8 @@ impl<'a> Nested<'a> {
         for key in OTHERS.iter().chain(NUMBERS) {
             let fits: fn(&Value) -> bool = match *key {
                 "rope_type" | "type" => Value::is_string,
-                "truncate" => Value::is_boolean,
-                "short_factor" | "long_factor" => Value::is_array,
+                "truncate" | "mrope_interleaved" => Value::is_boolean,
+                "short_factor" | "long_factor" | "mrope_section" => Value::is_array,
                 _ => Value::is_number,
             };
             if let Some(value) = nested.value(key).filter(|value| !fits(value)) {

@@ -22,7 +22,12 @@ pub(super) enum SkippedTensor {
     Frequencies,
     /// A layer after the last, which predicts further tokens.
     NextTokens,
+    /// A part of the files that is not the language model: layers that predict further tokens, or see images.
+    OtherPart,
 }
+
+/// The first parts of the names of [`SkippedTensor::OtherPart`] (Qwen3-Next, Qwen3.5).
+const OTHER_PARTS: &[&str] = &["mtp.", "model.visual."];
 
 /// The largest allowed score of masked tokens: e^−10000 is 0.
 const MASKED: f32 = -1e4;
@@ -37,6 +42,9 @@ impl SkippedTensor {
         if next_token_layer(name, config) {
             return Some(Self::NextTokens);
         }
+        if OTHER_PARTS.iter().any(|part| name.starts_with(part)) {
+            return Some(Self::OtherPart);
+        }
         let ending = config.naming.buffers.iter().find(|end| format!(".{name}").ends_with(**end))?;
         Some(match ending {
             _ if ending.ends_with("inv_freq") => Self::Frequencies,
@@ -50,7 +58,7 @@ impl SkippedTensor {
         match self {
             // A tied head equals the embedding; a different head would not be tied. A classifier's head replaces a different one.
             Self::Head => config.head == HeadKind::Language,
-            Self::NextTokens => false,
+            Self::NextTokens | Self::OtherPart => false,
             Self::Mask => is_lower_triangle(tensor),
             Self::MaskedScore => to_f32(tensor).is_ok_and(|values| values.iter().all(|score| *score <= MASKED)),
             Self::Frequencies => {
@@ -69,6 +77,7 @@ impl SkippedTensor {
     fn reason(self) -> &'static str {
         match self {
             Self::Head => "the head of a language model, which this model replaces by another head",
+            Self::OtherPart => "a part that predicts further tokens or sees images; only the language model is trained and saved",
             Self::Mask => "a mask that is not the causal one; attention here is causal",
             Self::MaskedScore => "a score for masked tokens that is not near −∞; masked tokens are left out here",
             Self::NextTokens => "in a layer that predicts further tokens, which is not a part of the model, as in transformers",

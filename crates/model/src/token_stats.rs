@@ -30,6 +30,7 @@ use super::ops::{
 use super::residual_stream::ResidualStream;
 use super::sampled::Sampled;
 use super::sequence::Sequence;
+use super::token_mixer::PackedMixer;
 
 pub use super::ops::head::{TokenGrads, TokenStats};
 pub use super::ops::{Divergence, SparseMeasure};
@@ -424,7 +425,7 @@ impl CausalLm {
     fn block(&self, layer: usize, x: Tensor<2>, pass: &Pass, packed: &Arc<Packed>) -> Tensor<2> {
         let pass = &pass.at_layer(layer);
         let mut x = ResidualStream::new(if layer == 0 { self.net.first_input(x, pass) } else { x });
-        self.net.model.layers[layer].forward(&mut x, pass, |q, k, v| self.attention(layer, [q, k, v], packed));
+        self.net.model.layers[layer].forward(&mut x, pass, layer, &mut PackedMixer { packed, config: &self.config });
         x.value(pass)
     }
 }

@@ -131,6 +131,7 @@ impl WeightFiles {
         let mut all = BTreeMap::new();
         for (path, map) in &self.maps {
             for (name, tensor) in parsed(path, map)?.tensors() {
+                let name = of_language_model(name);
                 if all.get(&name).is_some_and(|other| !are_equal(other, &tensor)) {
                     bail!("{}: tensor `{name}` is in another shard too, with other values: remove one of them", path.display());
                 }
@@ -195,6 +196,14 @@ impl WeightFiles {
             bail!("{origin}: tensor `{name}` has no place in this model; is model_type in config.json right?");
         }
         Ok(net)
+    }
+}
+
+/// The name of a language model's tensor without the prefix that a model of images and text puts before it.
+fn of_language_model(name: String) -> String {
+    match name.strip_prefix("model.language_model.") {
+        Some(rest) => format!("model.{rest}"),
+        None => name,
     }
 }
 

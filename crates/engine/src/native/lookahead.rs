@@ -111,7 +111,7 @@ impl Lookahead {
                 let row = self.rows.iter().position(Option::is_none).expect("a row for each sequence");
                 self.rows[row] = Some(sequence.sequence);
                 let places = self.tables[row * width..].iter_mut();
-                places.zip(&sequence.table).for_each(|(place, &block)| *place = block as i32);
+                places.zip(sequence.table.iter()).for_each(|(place, &block)| *place = block as i32);
                 self.tables_changed = true;
                 row
             });

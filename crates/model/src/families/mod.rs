@@ -16,6 +16,7 @@ mod gpt2;
 mod gpt_neox;
 mod gpt_oss;
 mod granite;
+mod lfm2;
 mod llama;
 mod ministral;
 mod ministral3;
@@ -29,7 +30,9 @@ mod phi3;
 mod qwen2;
 mod qwen2_moe;
 mod qwen3;
+mod qwen3_5;
 mod qwen3_moe;
+mod qwen3_next;
 mod seed_oss;
 mod smollm3;
 
@@ -47,6 +50,9 @@ pub static FAMILIES: &[Family] = &[
     olmoe::FAMILY,
     gpt_oss::FAMILY,
     glm4_moe::FAMILY,
+    qwen3_5::FAMILY,
+    qwen3_next::FAMILY,
+    lfm2::FAMILY,
     gemma::FAMILY,
     gemma2::FAMILY,
     gpt_neox::FAMILY,

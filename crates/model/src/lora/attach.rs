@@ -13,6 +13,7 @@ use super::targets::{self, LoraTarget, in_our_order, in_their_order};
 use crate::causal_lm::CausalLm;
 use crate::config::HeadKind;
 use crate::decoder::{Decoder, Lora};
+use crate::linear_attention::{DeltaNet, ShortConv};
 use crate::ops::{tensor_from_vec, to_host};
 
 impl CausalLm {
@@ -120,16 +121,20 @@ impl CausalLm {
 fn slots(net: &mut Decoder) -> Vec<(String, &mut Option<Lora>)> {
     let blocks = net.model.layers.iter_mut().enumerate();
     let of_block = blocks.flat_map(|(layer, block)| {
-        let attention = &mut block.self_attn;
-        let slots = [
-            ("self_attn.q_proj", &mut attention.q_proj.lora),
-            ("self_attn.k_proj", &mut attention.k_proj.lora),
-            ("self_attn.v_proj", &mut attention.v_proj.lora),
-            ("self_attn.qkv_proj", &mut attention.qkv_lora),
-            ("self_attn.o_proj", &mut attention.o_proj.lora),
-        ];
-        let mlp = block.mlp.adapter_slots();
-        slots.into_iter().chain(mlp).map(move |(name, slot)| (format!("model.layers.{layer}.{name}"), slot))
+        let mut slots = Vec::new();
+        if let Some(attention) = &mut block.self_attn {
+            slots.extend([
+                ("self_attn.q_proj", &mut attention.q_proj.lora),
+                ("self_attn.k_proj", &mut attention.k_proj.lora),
+                ("self_attn.v_proj", &mut attention.v_proj.lora),
+                ("self_attn.qkv_proj", &mut attention.qkv_lora),
+                ("self_attn.o_proj", &mut attention.o_proj.lora),
+            ]);
+        }
+        slots.extend(block.linear_attn.iter_mut().flat_map(DeltaNet::lora_slots));
+        slots.extend(block.conv.iter_mut().flat_map(ShortConv::lora_slots));
+        slots.extend(block.mlp.adapter_slots());
+        slots.into_iter().map(move |(name, slot)| (format!("model.layers.{layer}.{name}"), slot))
     });
     of_block.collect()
 }

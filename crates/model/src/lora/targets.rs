@@ -50,23 +50,32 @@ pub(crate) fn linears(config: &DecoderConfig) -> Vec<LoraTarget> {
 }
 
 /// The projections of a layer, in the order of the network: name in the block, input and output. Experts have no adapters.
-fn projections(config: &DecoderConfig, layer: usize) -> Vec<(&'static str, usize, usize)> {
+fn projections(config: &DecoderConfig, layer: usize) -> Vec<(String, usize, usize)> {
     let (h, i) = (config.hidden_size, config.intermediate_size);
     let (q, kv) = (config.num_attention_heads * config.head_dim, config.num_key_value_heads * config.head_dim);
-    let attention =
-        [("self_attn.q_proj", h, q), ("self_attn.k_proj", h, kv), ("self_attn.v_proj", h, kv), ("self_attn.o_proj", q, h)];
+    let queries = if config.output_gate { 2 * q } else { q };
+    let mixing: Vec<(String, usize, usize)> = match config.recurrent(layer) {
+        None => {
+            let attention = [("q_proj", h, queries), ("k_proj", h, kv), ("v_proj", h, kv), ("o_proj", q, h)];
+            attention.map(|(name, input, output)| (format!("self_attn.{name}"), input, output)).into()
+        }
+        Some(kind) => {
+            let named = |(name, input, output)| (format!("{}.{name}", kind.name()), input, output);
+            kind.linears(h).into_iter().map(named).collect()
+        }
+    };
+    let in_mlp = |(name, input, output): (&str, usize, usize)| (format!("mlp.{name}"), input, output);
     let Some(mixture) = config.mixture.as_ref().filter(|mixture| mixture.layers[layer]) else {
-        let gate = config.gated.then_some(("mlp.gate_proj", h, i));
-        return attention.into_iter().chain(gate).chain([("mlp.up_proj", h, i), ("mlp.down_proj", i, h)]).collect();
+        let gate = config.gated.then_some(("gate_proj", h, i));
+        return mixing.into_iter().chain(gate.into_iter().chain([("up_proj", h, i), ("down_proj", i, h)]).map(in_mlp)).collect();
     };
     let shared = mixture.shared.as_ref().map(|shared| {
         let i = shared.intermediate_size;
-        let gate = shared.gated.then_some(("mlp.shared_expert_gate", h, 1));
-        let matrices =
-            [("mlp.shared_expert.gate_proj", h, i), ("mlp.shared_expert.up_proj", h, i), ("mlp.shared_expert.down_proj", i, h)];
+        let gate = shared.gated.then_some(("shared_expert_gate", h, 1));
+        let matrices = [("shared_expert.gate_proj", h, i), ("shared_expert.up_proj", h, i), ("shared_expert.down_proj", i, h)];
         matrices.into_iter().chain(gate)
     });
-    attention.into_iter().chain(shared.into_iter().flatten()).collect()
+    mixing.into_iter().chain(shared.into_iter().flatten().map(in_mlp)).collect()
 }
 
 /// Returns the linear layers that `target_modules` selects and `exclude_modules` does not.

@@ -265,7 +265,7 @@ pub(crate) fn copy_rows(cache: &mut Tensor<2>, from: &CacheRows, to: &CacheRows)
     }
 }
 
-fn in_place(cache: &mut Tensor<2>, change: impl FnOnce(&mut [f32])) {
+pub(super) fn in_place(cache: &mut Tensor<2>, change: impl FnOnce(&mut [f32])) {
     cache.inplace(|cache| match cache.clone().try_into_primitive::<Flex>() {
         Ok(alias) => {
             drop(cache);

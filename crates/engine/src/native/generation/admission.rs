@@ -6,7 +6,7 @@ use super::drawing::draw_on_device;
 use super::state::{GenerationState, Logits, Prefilled};
 use crate::native::running::Running;
 use crate::native::waiting::{NewPrompt, PausedSequence};
-use burnish_model::kv_cache::{BlockTable, place};
+use burnish_model::kv_cache::BlockTable;
 use burnish_model::ops::{BLOCK, Packed, index};
 use burnish_rollout::{Response, TurnRequest};
 
@@ -44,7 +44,7 @@ impl GenerationState<'_> {
                 .collect();
             self.reserve(counts.iter().sum());
             let begin = self.ready.iter().zip(&counts);
-            let forks = self.cache.fork_all(begin.map(|(p, &count)| (p.table.as_slice(), p.beginning.ids.len(), count)));
+            let forks = self.cache.fork_all(begin.map(|(p, &count)| (&p.table, p.beginning.ids.len(), count)));
             let (first, mut rows) = (self.running.len(), Vec::new());
             for (Prefilled { beginning, row, .. }, forks) in self.ready.iter_mut().zip(forks) {
                 let len = beginning.ids.len();
@@ -103,24 +103,24 @@ impl GenerationState<'_> {
         }
         let prompts = || taken.iter().map(|beginning| &beginning.ids);
         self.reserve(prompts().map(|ids| ids.len().div_ceil(BLOCK)).sum());
-        let (mut tables, mut places, mut last) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut tables, mut last, mut rows) = (Vec::new(), Vec::new(), 0);
         for ids in prompts() {
             let mut table = BlockTable::new();
             self.cache.extend(&mut table, ids.len());
-            places.extend((0..ids.len()).map(|position| place(&table, position)));
-            last.push(places.len() - 1);
+            rows += ids.len();
+            last.push(rows - 1);
             tables.push(table);
         }
         let ids: Vec<u32> = prompts().flat_map(|ids| ids.iter().copied()).collect();
-        let hidden = self.model.prefill(&ids, &layout.into(), &places.into(), &mut self.cache);
+        let hidden = self.model.prefill(&ids, &layout.into(), &tables.iter().collect::<Vec<_>>(), &mut self.cache);
         let last = hidden.select(0, index(last.into_iter(), &self.model.device));
         self.first = self.logits_of(last);
         let begun = taken.into_iter().zip(tables).enumerate();
         self.ready.extend(begun.map(|(row, (beginning, table))| Prefilled { beginning, row, table }));
     }
 
-    /// Begins a further turn of a sequence. The cached prefix that the new tokens share is kept. The last token is always
-    /// computed, because the next one is drawn from its hidden state.
+    /// Begins a further turn of a sequence. The cached prefix that the new tokens share is kept; recurrent layers keep it only if
+    /// the new tokens continue all of it. The last token is always computed, because the next one is drawn from its hidden state.
     fn resume(&mut self, sequence: usize, paused: PausedSequence, turn: TurnRequest) {
         let room = self.limits.longest.saturating_sub(turn.ids.len());
         if room == 0 {
@@ -130,7 +130,7 @@ impl GenerationState<'_> {
         }
         let PausedSequence { mut table, ids } = paused;
         let common = ids.iter().zip(turn.ids.iter()).take_while(|(old, new)| old == new).count();
-        let cached = common.min(turn.ids.len() - 1);
+        let cached = self.cache.reusable(&table, common.min(turn.ids.len() - 1));
         if cached < ids.len() {
             // Other sequences may share the blocks that are written from here on.
             self.reserve(1);

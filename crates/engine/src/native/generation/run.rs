@@ -28,7 +28,7 @@ impl GenerationState<'_> {
         for (_, paused) in std::mem::take(&mut self.waiting.paused) {
             self.cache.release(paused.table);
         }
-        debug_assert_eq!(self.cache.used(), 0, "every block was given back");
+        debug_assert_eq!((self.cache.used(), self.cache.used_states()), (0, 0), "every block and state was given back");
     }
 
     /// Ends the cancelled turns, including those that wait for admission.
@@ -125,7 +125,7 @@ impl GenerationState<'_> {
             }
             self.cache.extend(&mut sequence.table, positions[positions.len() - 1] + 1);
         }
-        let tables = self.running.iter().zip(&rows).flat_map(|(s, &rows)| std::iter::repeat_n(s.table.as_slice(), rows));
+        let tables = self.running.iter().zip(&rows).flat_map(|(s, &rows)| std::iter::repeat_n(&s.table, rows));
         let hidden = self.model.decode(&ids, &positions, &tables.collect::<Vec<_>>(), &mut self.cache);
         let ends = rows.iter().scan(0, |end, rows| {
             *end += rows;

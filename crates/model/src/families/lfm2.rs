@@ -1,0 +1,60 @@
+//! LFM2 (`Lfm2ForCausalLM`): gated short convolutions, with attention in some layers.
+
+use super::Family;
+use crate::config::{DecoderConfig, Positions, QkNorm};
+use crate::linear_attention::{RecurrentKind, RecurrentLayers};
+use crate::naming::{Naming, PLAIN};
+use crate::rope::RopeConfig;
+
+pub(super) const FAMILY: Family = Family {
+    model_type: "lfm2",
+    class: "Lfm2",
+    doc: "LFM2 (dense): gated short convolutions, with attention of normalised queries and keys in some layers",
+    read: |config| {
+        let (hidden, heads, layers) =
+            (config.usize("hidden_size")?, config.heads("num_attention_heads")?, config.layers("num_hidden_layers")?);
+        let mut intermediate =
+            config.usize(if config.get("block_ff_dim").is_some() { "block_ff_dim" } else { "intermediate_size" })?;
+        config.unused(&["intermediate_size"]);
+        let (multiple, factor) = (config.heads_or("block_multiple_of", 256)?, config.f64_or("block_ffn_dim_multiplier", 1.0)?);
+        if config.bool_or("block_auto_adjust_ff_dim", true)? {
+            intermediate = ((2 * intermediate / 3) as f64 * factor) as usize;
+            intermediate = intermediate.next_multiple_of(multiple);
+        }
+        let bias = config.bool_or("conv_bias", false)?;
+        let attends: Option<Vec<u64>> = config
+            .get("full_attn_idxs")
+            .and_then(|value| value.as_array().map(|list| list.iter().filter_map(serde_json::Value::as_u64).collect()));
+        let is_conv = |layer: usize| attends.as_ref().is_some_and(|attends| !attends.contains(&(layer as u64)));
+        let shape = config.shape(hidden, heads, config.usize("num_key_value_heads")?, intermediate, layers)?;
+        let tied = config.bool_or("tie_word_embeddings", true)?;
+        Ok(DecoderConfig {
+            head_dim: config.head_dim()?,
+            norm_eps: config.f64_or("norm_eps", 1e-5)?,
+            positions: Positions::Rotary(RopeConfig::read_whole(config, 1e6)?),
+            qk_norm: QkNorm::PerHead,
+            tie_word_embeddings: config.bool_or("tie_embedding", tied)?,
+            recurrent_layers: Some(RecurrentLayers {
+                layers: config.recurrent(layers, "conv", is_conv)?,
+                kind: RecurrentKind::ShortConv { kernel: config.kernel("conv_L_cache", 3)?, bias },
+            }),
+            naming: &NAMING,
+            ..shape
+        })
+    },
+};
+
+static NAMING: Naming = Naming {
+    replace: &[
+        ("model.norm.", "model.embedding_norm."),
+        (".input_layernorm.", ".operator_norm."),
+        (".post_attention_layernorm.", ".ffn_norm."),
+        (".mlp.gate_proj.", ".feed_forward.w1."),
+        (".mlp.up_proj.", ".feed_forward.w3."),
+        (".mlp.down_proj.", ".feed_forward.w2."),
+        (".self_attn.q_norm.", ".self_attn.q_layernorm."),
+        (".self_attn.k_norm.", ".self_attn.k_layernorm."),
+        (".self_attn.o_proj.", ".self_attn.out_proj."),
+    ],
+    ..PLAIN
+};
