@@ -4,7 +4,11 @@ tests/model/transformers.rs reads. Checks any checkpoint of ours against transfo
     trainer export CHECKPOINT --output check/models/mine
     python scripts/goldens/golden_model.py check/models/mine        (pip install torch transformers)
     BURNISH_GOLDENS=check cargo test --release --test model transformers
+
+With `float64` as a second argument, all of the model computes in float64, also where its source says float32: gradients of
+the gates of a delta net are small sums of large terms, which torch's float32 gives to four digits only.
 """
+import inspect
 import json
 import sys
 import warnings
@@ -14,7 +18,15 @@ import transformers
 
 warnings.filterwarnings("ignore")
 folder = sys.argv[1]
-model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager")
+dtype = torch.float64 if sys.argv[2:] == ["float64"] else torch.float32
+kind = transformers.AutoModelForCausalLM
+if dtype == torch.float64:
+    kind = type(kind.from_pretrained(folder))
+    module = sys.modules[kind.__module__]
+    source = inspect.getsource(module).replace("torch.float32", "torch.float64").replace(".float()", ".double()")
+    exec(compile(source.replace("dtype=torch.float)", "dtype=torch.float64)"), module.__file__, "exec"), module.__dict__)
+    kind = getattr(module, kind.__name__)
+model = kind.from_pretrained(folder, dtype=dtype, attn_implementation="eager")
 vocab = model.config.vocab_size
 generator = torch.Generator().manual_seed(20261121)
 seqs = [torch.randint(0, vocab, (n,), generator=generator).tolist() for n in (5, 11, 17)]
