@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::experts::{FileExperts, MixtureConfig};
 use super::hf_reader::HfReader;
-use super::linear_attention::RecurrentLayers;
+use super::linear_attention::{RecurrentKind, RecurrentLayers};
 use super::naming::{self, Naming, TensorLocation};
 use super::ops::{Act, AttentionScoring};
 use super::rope::{QueryScaling, RopeConfig};
@@ -175,6 +175,16 @@ impl DecoderConfig {
     pub(crate) fn ropes(&self) -> impl Iterator<Item = &RopeConfig> {
         let Positions::Rotary(rope) = &self.positions else { return None.into_iter().chain(&self.local_rope) };
         Some(rope).into_iter().chain(&self.local_rope)
+    }
+
+    /// The kind of a recurrent layer; `None` for a layer of attention.
+    pub fn recurrent(&self, layer: usize) -> Option<RecurrentKind> {
+        self.recurrent_layers.as_ref().filter(|recurrent| recurrent.layers[layer]).map(|recurrent| recurrent.kind)
+    }
+
+    /// The number of recurrent layers.
+    pub(crate) fn recurrent_count(&self) -> usize {
+        self.recurrent_layers.as_ref().map_or(0, |recurrent| recurrent.layers.iter().filter(|is| **is).count())
     }
 
     /// The location of a parameter in files. For experts, this is the tensor that all of them share in transformers' modules;

@@ -1,5 +1,5 @@
 //! A gated delta net (Yang et al. 2024, <https://arxiv.org/abs/2412.06464>): a convolution over queries, keys and values, the
-//! gated delta rule ([`crate::ops::delta_rule()`]), a norm of each value head, gated by silu(z).
+//! gated delta rule (`ops/delta_rule.rs`), a norm of each value head, gated by silu(z).
 
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;

@@ -3,7 +3,6 @@
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::config::DecoderConfig;
 use crate::hf_reader::HfReader;
 use crate::ops::DeltaHeads;
 
@@ -96,18 +95,6 @@ impl RecurrentKind {
             Self::DeltaNet(shape) => shape.heads.states(),
             Self::ShortConv { .. } => 0,
         }
-    }
-}
-
-impl DecoderConfig {
-    /// The kind of a recurrent layer; `None` for a layer of attention.
-    pub fn recurrent(&self, layer: usize) -> Option<RecurrentKind> {
-        self.recurrent_layers.as_ref().filter(|recurrent| recurrent.layers[layer]).map(|recurrent| recurrent.kind)
-    }
-
-    /// The number of recurrent layers.
-    pub(crate) fn recurrent_count(&self) -> usize {
-        self.recurrent_layers.as_ref().map_or(0, |recurrent| recurrent.layers.iter().filter(|is| **is).count())
     }
 }
 

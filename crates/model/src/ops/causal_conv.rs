@@ -153,7 +153,7 @@ struct Tap {
     present: Vec<f32>,
 }
 
-fn composed(x: Tensor<2>, w: Tensor<2>, packed: &Packed) -> Tensor<2> {
+pub(super) fn composed(x: Tensor<2>, w: Tensor<2>, packed: &Packed) -> Tensor<2> {
     let ([rows, channels], [_, size], device, dtype) = (x.dims(), w.dims(), x.device(), x.dtype());
     let mut taps: Vec<Tap> = (0..size).map(|_| Tap { rows: vec![0; rows], present: vec![0.0; rows] }).collect();
     for segment in packed.segments() {
@@ -177,7 +177,7 @@ pub(super) fn on_cpu<const D: usize>(x: &Tensor<D>) -> bool {
 ///
 /// # Panics
 /// If x does not have the rows of `packed`.
-pub fn causal_conv(x: Tensor<2>, w: Tensor<2>, packed: &Arc<Packed>) -> Tensor<2> {
+pub(crate) fn causal_conv(x: Tensor<2>, w: Tensor<2>, packed: &Arc<Packed>) -> Tensor<2> {
     assert_eq!((x.dims()[0], x.dims()[1]), (packed.rows(), w.dims()[0]), "rows and channels of a convolution");
     if !on_cpu(&x) {
         return composed(x, w, packed);
@@ -198,60 +198,4 @@ pub(crate) fn conv_tails(x: &Tensor<2>, size: usize, packed: &Packed) -> Tensor<
     }
     let present: Tensor<2> = tensor_from_vec(present, [trees * (size - 1), 1], &device).cast(x.dtype());
     (x.clone().select(0, index(rows.into_iter(), &device)) * present).reshape([trees, (size - 1) * channels])
-}
-
-#[cfg(test)]
-mod tests {
-    use burn::tensor::Device;
-
-    use super::*;
-    use crate::ops::recurrent_decode::{SlotRows, conv_step};
-
-    const CHANNELS: usize = 300;
-
-    fn values(seed: usize, shape: [usize; 2], device: &Device) -> Tensor<2> {
-        let value = |i: usize| ((i * 37 + seed * 101) as f32 * 0.613).sin();
-        tensor_from_vec((0..shape[0] * shape[1]).map(value).collect(), shape, device)
-    }
-
-    fn packed() -> Arc<Packed> {
-        let mut packed = Packed::default();
-        packed.push(2, &[3, 0, 9]);
-        packed.push(1, &[]);
-        packed.push(7, &[1, 2]);
-        packed.into()
-    }
-
-    #[test]
-    fn the_kernel_equals_ordinary_operations() {
-        let (packed, device) = (packed(), Device::flex());
-        for size in [2, 3, 4] {
-            let run = |conv: &dyn Fn(Tensor<2>, Tensor<2>) -> Tensor<2>| {
-                let x = Tensor::from_inner(values(1, [packed.rows(), CHANNELS], &device)).require_grad();
-                let w = Tensor::from_inner(values(2, [CHANNELS, size], &device)).require_grad();
-                let y = conv(x.clone(), w.clone());
-                let mut graph = (y.clone() * Tensor::from_inner(values(3, [packed.rows(), CHANNELS], &device))).sum().backward();
-                [y.inner(), x.grad_remove(&mut graph).unwrap(), w.grad_remove(&mut graph).unwrap()].map(to_host)
-            };
-            let (kernel, operations) = (run(&|x, w| causal_conv(x, w, &packed)), run(&|x, w| composed(x, w, &packed)));
-            for (name, (a, b)) in ["y", "dx", "dw"].iter().zip(kernel.iter().zip(&operations)) {
-                let error = a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-                assert!(a.len() == b.len() && error < 1e-5, "{name} with {size} taps: {error}");
-            }
-        }
-    }
-
-    #[test]
-    fn single_steps_continue_a_pass() {
-        let (packed, device) = (packed(), Device::flex());
-        let (x, w) = (values(1, [packed.rows(), CHANNELS], &device), values(2, [CHANNELS, 4], &device));
-        let y = to_host(causal_conv(x.clone(), w.clone(), &packed));
-        let mut tails = conv_tails(&x, 4, &packed);
-        for (tree, branch) in [(0, 3), (2, 2)] {
-            let rows = packed.trees[tree][branch].rows.clone();
-            let at = SlotRows::from(vec![tree; rows.len()]);
-            let got = conv_step(x.clone().narrow(0, rows.start, rows.len()), w.clone(), &mut tails, &at);
-            assert_eq!(to_host(got), y[rows.start * CHANNELS..rows.end * CHANNELS]);
-        }
-    }
 }

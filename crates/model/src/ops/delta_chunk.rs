@@ -10,16 +10,12 @@ use std::ops::Range;
 
 use gemm::Parallelism::None as OneThread;
 
-use super::delta_rule::DeltaHeads;
-use super::delta_rule_flex::DeltaSlices;
+use super::delta_inputs::{DeltaHeads, DeltaSlices, LENGTH_EPS};
 use super::flex::matmul as mm;
 use super::simd;
 
 /// Rows of a chunk.
 pub(crate) const CHUNK: usize = 64;
-
-/// Added to Σx² before queries and keys are divided by its root.
-pub(super) const LENGTH_EPS: f32 = 1e-6;
 
 /// Sets the length of a buffer, with unspecified contents.
 fn sized(buffer: &mut Vec<f32>, len: usize) -> &mut [f32] {
@@ -27,7 +23,7 @@ fn sized(buffer: &mut Vec<f32>, len: usize) -> &mut [f32] {
     buffer
 }
 
-/// What the value heads of one key head share in a chunk.
+/// The part of a chunk that the value heads of one key head share.
 #[derive(Default)]
 pub(super) struct KeyChunk {
     pub rows: Range<usize>,

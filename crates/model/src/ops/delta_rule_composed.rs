@@ -3,8 +3,7 @@
 
 use burn::tensor::{Device, FloatDType, Tensor, activation};
 
-use super::delta_chunk::LENGTH_EPS;
-use super::delta_rule::{DeltaHeads, DeltaLayout, DeltaTensors};
+use super::delta_inputs::{DeltaHeads, DeltaLayout, DeltaTensors, LENGTH_EPS};
 use super::flex::{cast, index, tensor_from_vec};
 use super::packed::Segment;
 

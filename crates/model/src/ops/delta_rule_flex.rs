@@ -6,44 +6,15 @@
 
 use std::ops::Range;
 
-use burn::backend::flex::FlexTensor;
 use gemm::Parallelism::None as OneThread;
 use rayon::prelude::*;
 
 use super::attention_flex::Out;
 use super::delta_chunk::{CHUNK, KeyChunk, ValueChunk, sigmoid};
-use super::delta_rule::{DeltaHeads, DeltaLayout};
-use super::flex::{f32s, matmul as mm, matmul_ptr, uninit, written};
+use super::delta_inputs::{DeltaHeads, DeltaLayout, DeltaSlices};
+use super::flex::{matmul as mm, matmul_ptr, uninit, written};
 use super::packed::Packed;
 use super::simd;
-
-/// The values of a delta rule's inputs.
-#[derive(Clone, Copy)]
-pub(super) struct DeltaSlices<'a> {
-    pub qkv: &'a [f32],
-    pub a: &'a [f32],
-    pub b: &'a [f32],
-    pub a_log: &'a [f32],
-    pub dt_bias: &'a [f32],
-}
-
-impl<'a> DeltaSlices<'a> {
-    pub(super) fn new([qkv, a, b, a_log, dt_bias]: &'a [FlexTensor; 5]) -> Self {
-        Self { qkv: f32s(qkv), a: f32s(a), b: f32s(b), a_log: f32s(a_log), dt_bias: f32s(dt_bias) }
-    }
-
-    /// The value of a head in a row.
-    pub(super) fn value(&self, heads: DeltaHeads, head: usize, row: usize) -> &'a [f32] {
-        let first = row * heads.width() + 2 * heads.keys() + head * heads.value_dim;
-        &self.qkv[first..first + heads.value_dim]
-    }
-
-    fn check(&self, packed: &Packed, heads: DeltaHeads) {
-        let (rows, gates) = (packed.rows(), packed.rows() * heads.value_heads);
-        assert_eq!((self.qkv.len(), self.a.len(), self.b.len()), (rows * heads.width(), gates, gates));
-        assert_eq!((self.a_log.len(), self.dt_bias.len()), (heads.value_heads, heads.value_heads));
-    }
-}
 
 /// The states that a forward pass returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

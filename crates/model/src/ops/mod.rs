@@ -2,8 +2,8 @@
 //!
 //! Each file holds one operation: a kernel trait, the dispatch trait, the autodiff step and the function that models call. The
 //! kernel trait's default bodies are composed of ordinary tensor operations, which CUDA runs. burn's `flex` CPU backend has a
-//! fused, threaded body. [`mod@linear`], [`norm`], [`activation`], [`mod@rope`], [`mod@attention`], [`causal_conv()`] and
-//! [`delta_rule()`] take part in autodiff; [`decode`] and [`head`] do not need it. Floats are summed in a fixed order, so results do not depend on the number of threads.
+//! fused, threaded body. [`mod@linear`], [`norm`], [`activation`], [`mod@rope`], [`mod@attention`], `causal_conv` and `delta_rule`
+//! take part in autodiff; [`decode`] and [`head`] do not need it. Floats are summed in a fixed order, so results do not depend on the number of threads.
 
 pub mod activation;
 mod activation_kind;
@@ -20,6 +20,7 @@ mod causal_conv;
 pub(crate) mod cube;
 pub mod decode;
 mod delta_chunk;
+mod delta_inputs;
 mod delta_rule;
 mod delta_rule_composed;
 mod delta_rule_flex;
@@ -34,6 +35,8 @@ pub mod norm;
 pub mod packed;
 pub mod prepared;
 mod recurrent_decode;
+#[cfg(test)]
+mod recurrent_tests;
 pub mod rope;
 mod route;
 mod rows;
@@ -47,8 +50,7 @@ pub use activation_kind::Act;
 pub use attention::attention;
 pub(crate) use attention_sinks::attention_with_sinks;
 pub use block_tables::{BLOCK, SentTables};
-pub use causal_conv::causal_conv;
-pub(crate) use causal_conv::conv_tails;
+pub(crate) use causal_conv::{causal_conv, conv_tails};
 #[cfg(feature = "gpu")]
 pub use cube::optim::{adamw as adamw_on_gpu, squares as squares_on_gpu};
 #[cfg(feature = "gpu")]
@@ -56,8 +58,8 @@ pub use cube::sample as sample_on_gpu;
 pub use decode::{CacheRows, CacheView, decode_attention, write_rows};
 pub(crate) use decode::{copy_rows, write_keys_and_values};
 pub(crate) use delta_chunk::CHUNK as DELTA_CHUNK;
-pub(crate) use delta_rule::delta_rule_with_states;
-pub use delta_rule::{DeltaHeads, DeltaLayout, DeltaTensors, delta_rule};
+pub use delta_inputs::{DeltaHeads, DeltaLayout, DeltaTensors};
+pub(crate) use delta_rule::{delta_rule, delta_rule_with_states};
 pub use flex::{add, cast, f32s, flex_f32, index, tensor_from_vec, to_host, whole_buffer};
 pub(crate) use grouped::{combine_groups, gather_groups, grouped, grouped_cached, grouped_frozen, grouped_rows};
 pub use groups::Groups;

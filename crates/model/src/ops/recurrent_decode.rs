@@ -10,10 +10,9 @@ use rayon::prelude::*;
 use super::attention_flex::Out;
 use super::causal_conv::add_products;
 use super::decode::{CacheRows, in_place, write_rows};
-use super::delta_chunk::{LENGTH_EPS, sigmoid, softplus};
-use super::delta_rule::{DeltaHeads, DeltaTensors};
+use super::delta_chunk::{sigmoid, softplus};
+use super::delta_inputs::{DeltaHeads, DeltaSlices, DeltaTensors, LENGTH_EPS};
 use super::delta_rule_composed::Prepared;
-use super::delta_rule_flex::DeltaSlices;
 use super::flex::{cast, f32s, flex_f32, index, tensor_from_vec, uninit, written};
 use super::simd::{self, fma, multiversion};
 
@@ -43,7 +42,7 @@ impl SlotRows {
         self.sequences.iter().map(|rows| (self.slots[rows.start], rows.len()))
     }
 
-    /// The i-th rows of all sequences that have so many, for i = 0, 1, …
+    /// The i-th rows of all sequences with more than i rows, for i = 0, 1, …
     fn rounds(&self) -> impl Iterator<Item = Vec<usize>> {
         let longest = self.sequences.iter().map(Range::len).max().unwrap_or(0);
         (0..longest).map(|i| self.sequences.iter().filter(|rows| i < rows.len()).map(|rows| rows.start + i).collect())
