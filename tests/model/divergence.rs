@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use burn::tensor::{DType, Device, FloatDType, Int, Tensor, TensorData, activation};
-use burnish::model::ops::{Compared, Head, head_backward, head_stats, head_top_k};
+use burnish::model::ops::{Compared, Head, SparseMeasure, head_backward, head_stats, head_top_k};
 use burnish::model::token_stats::{TokenGrads, TokenStats};
 use burnish::model::{CausalLm, ComparisonTarget, Divergence, Gradients, Init, Sequence, TopK};
 use serde_json::Value;
@@ -162,7 +162,7 @@ fn golden_forward_kl_of_the_most_likely_tokens() {
         for dtype in bodies() {
             let x = Logits::new(&rows(&golden["student_logits"]), 1.0, dtype);
             let ones = vec![1.0; log_probs.len()];
-            let (stats, d) = divergence(&x, Compared::TopK { teacher: &teacher, min }, &ones);
+            let (stats, d) = divergence(&x, Compared::TopK { teacher: &teacher, measure: SparseMeasure::Sum { min } }, &ones);
             near("losses", &wide(&stats.full_kl), &floats(&golden["distillation_losses"]), 1e-5);
             near("gradient", &d, &rows(&golden["grad_student_of_sum"]).concat(), 1e-5);
             let columns = [

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use burnish::model::hf_config::HfConfig;
-use burnish::model::kv_cache::{BlockTable, place};
+use burnish::model::kv_cache::BlockTable;
 use burnish::model::lora::targets::select;
 use burnish::model::ops::Packed;
 use burnish::model::{CausalLm, Gradients, Init, LoraSettings, Sequence};
@@ -42,8 +42,7 @@ fn generation_and_training_choose_the_same_experts() {
             cache.extend(&mut table, seq.len());
             let mut packed = Packed::default();
             packed.push(prompt, &[]);
-            let places: Vec<usize> = (0..prompt).map(|position| place(&table, position)).collect();
-            model.prefill(&seq[..prompt], &packed.into(), &places.into(), &mut cache);
+            model.prefill(&seq[..prompt], &packed.into(), &[&table], &mut cache);
             let mut generated = model.routed_experts().unwrap();
             for (position, id) in seq.iter().enumerate().take(seq.len() - 1).skip(prompt) {
                 model.decode(&[*id], &[position], &[&table], &mut cache);

@@ -101,7 +101,8 @@ mod gpu {
             let config = &model.config;
             // A recorded step has one rotation, and does not ask the host, which chooses the experts of a token.
             let has_one_rotation = config.local_rope.is_none() && config.query_scaling.is_none();
-            let is_recordable = has_one_rotation && config.mixture.is_none() && config.recurrent_layers.is_none();
+            let is_plain = config.mixture.is_none() && config.recurrent_layers.is_none() && !config.attention_sinks;
+            let is_recordable = has_one_rotation && is_plain;
             if embedding.tensor.dtype == DType::F64 || !fused::fits(config.head_dim) || !is_recordable {
                 return None;
             }
@@ -219,14 +220,14 @@ mod gpu {
         }
     }
 
-    /// The attention of a step. A model with recurrent layers has no graph.
+    /// The attention of a step. A model with recurrent layers or attention sinks has no graph.
     struct StepMixer<'a> {
         graph: &'a DecodeGraph,
         cache: &'a mut KvCache,
     }
 
     impl TokenMixer for StepMixer<'_> {
-        fn attend(&mut self, layer: usize, q: Tensor<3>, k: Tensor<3>, v: Tensor<3>) -> Tensor<3> {
+        fn attend(&mut self, layer: usize, [q, k, v]: [Tensor<3>; 3], _: Option<Tensor<1>>) -> Tensor<3> {
             let (new, scoring) = ([k, v].map(|x| x.flatten(1, 2)), self.graph.model.config.scoring(layer));
             self.cache.attend_by(layer, q, new, &self.graph.tables, scoring)
         }

@@ -76,9 +76,6 @@ pub(crate) const PLAIN: Naming = Naming {
 /// [`PLAIN`] as the naming of a configuration.
 pub(crate) static HUGGING_FACE: Naming = PLAIN;
 
-/// [`PLAIN`] as the naming of a configuration.
-pub(crate) static HUGGING_FACE: Naming = PLAIN;
-
 /// The location of a parameter in files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorLocation {

@@ -61,7 +61,13 @@ impl DeltaNet {
         let qkv = act(mixer.convolve(layer, qkv, self.conv1d.taps()), pass.config.activation);
         let inputs = DeltaTensors { qkv, a, b, a_log: self.a_log.val(), dt_bias: self.dt_bias.val() };
         let y = mixer.delta_rule(layer, inputs).reshape([n, heads.value_heads, heads.value_dim]);
-        let y = rms_norm(y, self.norm.weight.val(), pass.config.norm_eps, 0.0).reshape([n, heads.values()]);
+        let y = rms_norm(
+            y,
+            self.norm.weight.as_ref().expect("the norm of a delta net has a weight").val(),
+            pass.config.norm_eps,
+            0.0,
+        )
+        .reshape([n, heads.values()]);
         pass.linear(pass.down(glu(z, y, Act::Silu)), &self.out_proj)
     }
 
