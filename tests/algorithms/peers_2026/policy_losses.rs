@@ -94,7 +94,14 @@ fn evaluate(
 ) -> LossResult {
     let policy_loss = policy_loss::find(name).unwrap();
     let options = options(loss_options(policy_loss));
-    let objective = PolicyObjective { policy_loss, options, entropy_coeff: 0.0, kl_loss: None, top_entropy_quantile: 1.0 };
+    let objective = PolicyObjective {
+        policy_loss,
+        options,
+        entropy_coeff: 0.0,
+        kl_loss: None,
+        top_entropy_quantile: 1.0,
+        off_policy_mask: None,
+    };
     let weights: Vec<f32> = case.mask.iter().map(|m| m * weight as f32).collect();
     let old = case.column(if anchor == "rollout" { "rollout_log_probs" } else { "old_log_probs" });
     objective.evaluate(&LossColumns {
@@ -111,5 +118,7 @@ fn evaluate(
         full_kl: None,
         factor: None,
         entropy_mask: None,
+        behaviour_log_prob: None,
+        entropy_bonus: None,
     })
 }
