@@ -216,3 +216,31 @@ fn the_text_part_of_a_model_of_images_and_text() {
     assert_eq!((&saved["model_type"], &saved["architectures"]), (&json!("qwen3_5_text"), &json!(["Qwen3_5ForCausalLM"])));
     assert_eq!(load(copy.path()).unwrap().config, model.config);
 }
+
+/// A published folder of Gemma 3 names its tensors in another way, and lacks sizes that transformers assumes.
+#[test]
+fn the_text_part_of_gemma_3() {
+    let source = golden("gemma3_text");
+    let folder = tempfile::tempdir().unwrap();
+    let whole = json!({
+        "model_type": "gemma3", "architectures": ["Gemma3ForConditionalGeneration"], "text_config": config(&source),
+        "vision_config": {"hidden_size": 2}, "mm_tokens_per_image": 256, "image_token_index": 7,
+    });
+    std::fs::write(folder.path().join("config.json"), whole.to_string()).unwrap();
+    let mut all: Tensors = tensors(&source).into_iter().map(|(name, x)| (format!("language_model.{name}"), x)).collect();
+    all.insert("vision_tower.vision_model.post_layernorm.bias".to_owned(), (vec![4], vec![1.0; 4]));
+    all.insert("multi_modal_projector.mm_soft_emb_norm.weight".to_owned(), (vec![4], vec![1.0; 4]));
+    write(&folder.path().join("model.safetensors"), &all, Dtype::F32, &|x| x.to_le_bytes().to_vec());
+    let copy = tempfile::tempdir().unwrap();
+    load(folder.path()).unwrap().save(copy.path()).unwrap();
+    assert_eq!(tensors(copy.path()), tensors(&source));
+    let published = json!({
+        "model_type": "gemma3", "text_config": {
+            "hidden_size": 2560, "intermediate_size": 10240, "model_type": "gemma3_text", "num_hidden_layers": 34,
+            "rope_scaling": {"factor": 8.0, "rope_type": "linear"}, "sliding_window": 1024,
+        },
+    });
+    std::fs::write(folder.path().join("config.json"), published.to_string()).unwrap();
+    let decoder = HfConfig::read(folder.path()).unwrap().decoder().unwrap();
+    assert_eq!((decoder.vocab_size, decoder.num_attention_heads, decoder.head_dim), (262_208, 8, 256));
+}

@@ -149,14 +149,46 @@ impl HfConfig {
     }
 }
 
-/// The config of the language model in a model of images and text (`qwen3_5`); any other config unchanged. Such a model is trained
-/// and saved as its language model.
+/// A model of images and text, of which the language model is read.
+struct TextPart {
+    /// The `model_type` of the whole.
+    whole: &'static str,
+    /// The `model_type` and the class of the language model.
+    model_type: &'static str,
+    class: &'static str,
+    /// Sizes that transformers assumes where the config of the language model lacks them, as published files of Gemma 3 do.
+    defaults: &'static [(&'static str, usize)],
+}
+
+static TEXT_PARTS: &[TextPart] = &[
+    TextPart { whole: "qwen3_5", model_type: "qwen3_5_text", class: "Qwen3_5ForCausalLM", defaults: &[] },
+    TextPart { whole: "qwen3_5_moe", model_type: "qwen3_5_moe_text", class: "Qwen3_5MoeForCausalLM", defaults: &[] },
+    TextPart {
+        whole: "gemma3",
+        model_type: "gemma3_text",
+        class: "Gemma3ForCausalLM",
+        defaults: &[
+            ("vocab_size", 262_208),
+            ("num_attention_heads", 8),
+            ("num_key_value_heads", 4),
+            ("head_dim", 256),
+            ("max_position_embeddings", 131_072),
+        ],
+    },
+];
+
+/// The config of the language model in a model of images and text; any other config unchanged. Such a model is trained and saved as
+/// its language model.
 fn text_part(json: Map<String, Value>) -> Map<String, Value> {
-    let text = json.get("text_config").and_then(Value::as_object).filter(|_| json.get("model_type") == Some(&"qwen3_5".into()));
-    let Some(text) = text else { return json };
+    let whole = json.get("model_type").and_then(Value::as_str).unwrap_or_default();
+    let part = TEXT_PARTS.iter().find(|part| part.whole == whole);
+    let (Some(part), Some(text)) = (part, json.get("text_config").and_then(Value::as_object)) else { return json };
     let mut text = text.clone();
-    text.insert("model_type".to_owned(), "qwen3_5_text".into());
-    text.insert("architectures".to_owned(), vec!["Qwen3_5ForCausalLM"].into());
+    text.insert("model_type".to_owned(), part.model_type.into());
+    text.insert("architectures".to_owned(), vec![part.class].into());
+    for (key, value) in part.defaults {
+        text.entry(*key).or_insert_with(|| (*value).into());
+    }
     // transformers reads these from the whole model's config.
     for key in ["tie_word_embeddings", "transformers_version", "quantization_config"] {
         text.extend(json.get(key).map(|value| (key.to_owned(), value.clone())));
@@ -258,7 +290,7 @@ mod tests {
         };
         for family in FAMILIES.iter().filter(|family| family.model_type != "gpt2") {
             let frequencies = match family.model_type {
-                "gpt_neox" | "qwen3_5_text" | "qwen3_next" => 2,
+                "gpt_neox" | "qwen3_5_text" | "qwen3_5_moe_text" | "qwen3_next" => 2,
                 "glm" | "glm4" | "glm4_moe" => 4,
                 _ => 8,
             };
@@ -294,6 +326,10 @@ mod tests {
             }
             if family.model_type == "qwen3_next" {
                 json.insert("num_experts".to_owned(), 0.into());
+            }
+            if family.model_type == "qwen3_5_moe_text" {
+                json.extend(of_experts[..3].iter().map(|key| ((*key).to_owned(), 4.into())));
+                json.insert("num_experts_per_tok".to_owned(), 2.into());
             }
             if family.model_type == "gpt_neox" {
                 json.retain(|key, _| !["num_key_value_heads", "head_dim", "sliding_window"].contains(&key.as_str()));

@@ -26,8 +26,9 @@ pub(super) enum SkippedTensor {
     OtherPart,
 }
 
-/// The first parts of the names of [`SkippedTensor::OtherPart`] (Qwen3-Next, Qwen3.5).
-const OTHER_PARTS: &[&str] = &["mtp.", "model.visual."];
+/// The first parts of the names of [`SkippedTensor::OtherPart`] (Qwen3-Next, Qwen3.5, Gemma 3).
+const OTHER_PARTS: &[&str] =
+    &["mtp.", "model.visual.", "vision_tower.", "multi_modal_projector.", "model.vision_tower.", "model.multi_modal_projector."];
 
 /// The largest allowed score of masked tokens: e^−10000 is 0.
 const MASKED: f32 = -1e4;

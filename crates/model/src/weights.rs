@@ -201,9 +201,10 @@ impl WeightFiles {
 
 /// The name of a language model's tensor without the prefix that a model of images and text puts before it.
 fn of_language_model(name: String) -> String {
-    match name.strip_prefix("model.language_model.") {
-        Some(rest) => format!("model.{rest}"),
-        None => name,
+    match (name.strip_prefix("model.language_model."), name.strip_prefix("language_model.")) {
+        (Some(rest), _) => format!("model.{rest}"),
+        (_, Some(rest)) => rest.to_owned(),
+        _ => name,
     }
 }
 

@@ -1,9 +1,10 @@
-//! Qwen3-Next (`Qwen3NextForCausalLM`) without experts: gated delta nets, and gated attention in every fourth layer.
+//! Qwen3-Next (`Qwen3NextForCausalLM`) gated delta nets, gated attention in every fourth layer, and mixtures of experts.
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 
 use super::Family;
 use crate::config::{DecoderConfig, NormKind, Positions, QkNorm};
+use crate::experts::{MixtureConfig, RouterConfig, SharedExpert};
 use crate::hf_reader::HfReader;
 use crate::linear_attention::{DeltaNetShape, RecurrentKind, RecurrentLayers};
 use crate::naming::{Naming, PLAIN};
@@ -13,38 +14,48 @@ use crate::rope::RopeConfig;
 pub(super) const FAMILY: Family = Family {
     model_type: "qwen3_next",
     class: "Qwen3Next",
-    doc: "Qwen3-Next without experts: gated delta nets, with gated attention in every fourth layer",
+    doc: "Qwen3-Next: gated delta nets, with gated attention in every fourth layer, and mixtures of experts",
     read: |config| {
         let common = common(config, true)?;
-        let experts = config.usize_or("num_experts", 512)?;
-        let dense = config.get("mlp_only_layers").and_then(serde_json::Value::as_array).cloned().unwrap_or_default();
-        let step = config.heads_or("decoder_sparse_step", 1)?;
-        let is_sparse = |layer: &usize| experts > 0 && !dense.contains(&(*layer).into()) && (layer + 1).is_multiple_of(step);
-        if let Some(layer) = (0..common.num_hidden_layers).find(is_sparse) {
-            bail!(
-                "layer {layer} has {experts} experts (`num_experts`), which are not supported: supported is an MLP in every layer"
-            );
+        let layers = config.sparse_layers(common.num_hidden_layers)?;
+        let has_experts = config.usize_or("num_experts", 512)? > 0 && layers.contains(&true);
+        if !has_experts {
+            config.unused(&[
+                "moe_intermediate_size",
+                "shared_expert_intermediate_size",
+                "num_experts_per_tok",
+                "norm_topk_prob",
+                "output_router_logits",
+                "router_aux_loss_coef",
+            ]);
+            return Ok(common);
         }
-        config.unused(&[
-            "moe_intermediate_size",
-            "shared_expert_intermediate_size",
-            "num_experts_per_tok",
-            "norm_topk_prob",
-            "output_router_logits",
-            "router_aux_loss_coef",
-        ]);
-        Ok(common)
+        let scores = config.softmax_scores(true)?;
+        let mixture = mixture(config, common.num_hidden_layers)?;
+        let router = RouterConfig { scores, ..mixture.router };
+        Ok(DecoderConfig { mixture: Some(MixtureConfig { router, layers, ..mixture }), ..common })
     },
 };
 
 static NAMING: Naming = Naming { replace: &[(".linear_attn.a_log", ".linear_attn.A_log")], ..PLAIN };
+
+/// The mixtures that Qwen3-Next and Qwen3.5-MoE share: experts and a gated shared expert in every layer.
+pub(super) fn mixture(config: &HfReader, layers: usize) -> Result<MixtureConfig> {
+    let shared = SharedExpert { intermediate_size: config.heads("shared_expert_intermediate_size")?, gated: true };
+    Ok(MixtureConfig { shared: Some(shared), ..config.mixture(&["num_experts"], "moe_intermediate_size", layers)? })
+}
 
 /// The decoder that Qwen3-Next and Qwen3.5 share. `fused`: files hold the projections of a delta net as two matrices.
 pub(super) fn common(config: &HfReader, fused: bool) -> Result<DecoderConfig> {
     config.only("attn_output_gate", true.into())?;
     let (hidden, heads, layers) =
         (config.usize("hidden_size")?, config.heads("num_attention_heads")?, config.layers("num_hidden_layers")?);
-    let shape = config.shape(hidden, heads, config.usize("num_key_value_heads")?, config.usize("intermediate_size")?, layers)?;
+    // Published mixtures have no MLP and may lack its size.
+    let intermediate = match config.get("intermediate_size") {
+        Some(_) => config.usize("intermediate_size")?,
+        None => config.usize("moe_intermediate_size").or_else(|_| config.usize("intermediate_size"))?,
+    };
+    let shape = config.shape(hidden, heads, config.usize("num_key_value_heads")?, intermediate, layers)?;
     let attention_bias = config.bool_or("attention_bias", false)?;
     Ok(DecoderConfig {
         head_dim: config.usize_or("head_dim", 256)?,
