@@ -161,9 +161,9 @@ const UNUSABLE: &[(&str, &str, &[&str])] = &[
     ("own = 3\n", "own", &["own is not a function but int 3"]),
     ("import nowhere\n", "own", &["ModuleNotFoundError: No module named 'nowhere'"]),
     (
-        "from verl.trainer.ppo.core_algos import agg_loss\n",
+        "from verl.trainer.ppo.core_algos import kl_penalty\n",
         "own",
-        &["verl.trainer.ppo.core_algos.agg_loss", "verl is not installed for ", "register_adv_est"],
+        &["verl.trainer.ppo.core_algos.kl_penalty", "verl is not installed for ", "register_adv_est"],
     ),
     (
         "from verl.trainer.ppo.core_algos import register_adv_est\nfor f in (min, max):\n    register_adv_est('own')(f)\n",

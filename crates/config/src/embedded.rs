@@ -70,6 +70,7 @@ pub const EXAMPLES: &[(&str, &str)] = &[
     ("arithmetic/rloo_trl", include_str!("../../../recipes/arithmetic/rloo_trl.yaml")),
     ("arithmetic/rm", include_str!("../../../recipes/arithmetic/rm.yaml")),
     ("arithmetic/sft", include_str!("../../../recipes/arithmetic/sft.yaml")),
+    ("calculator/echo", include_str!("../../../recipes/calculator/echo.yaml")),
     ("calculator/grpo", include_str!("../../../recipes/calculator/grpo.yaml")),
     ("calculator/sft", include_str!("../../../recipes/calculator/sft.yaml")),
     ("gsm8k/grpo", include_str!("../../../recipes/gsm8k/grpo.yaml")),

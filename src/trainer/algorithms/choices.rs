@@ -43,7 +43,7 @@ mod tests {
             for refusal in choice.refuses {
                 let is_default = |text: &str| built_in.value(refusal.key).is_some_and(|value| value.to_yaml() == text);
                 let values = match refusal.when {
-                    When::On => vec!["true", "0.5", "[0,1]"],
+                    When::On => vec!["true", "0.5", "[0,1]", "token"],
                     When::Off => ["null", "false"].into_iter().filter(|text| is_default(text)).collect(),
                     When::Is(text) => vec![text],
                 };

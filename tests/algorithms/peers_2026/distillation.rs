@@ -85,8 +85,11 @@ fn sdpo_prompts(case: &PeerCase) -> Value {
     };
     let metrics: serde_json::Map<String, Value> = reprompt::metrics(&rules, &groups, &scores, &has_feedback, &chosen)
         .into_iter()
-        // TRL counts in float32.
-        .map(|(name, value)| (name.to_owned(), json!(f64::from(value as f32))))
+        // TRL counts the last of these in float32.
+        .map(|(name, value)| {
+            let narrow = name == "self_distillation/reprompt_sample_fraction";
+            (name.to_owned(), json!(if narrow { f64::from(value as f32) } else { value }))
+        })
         .collect();
     json!({
         "teacher_prompts": chosen.iter().enumerate().map(prompt).collect::<Value>(),
