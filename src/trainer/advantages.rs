@@ -148,8 +148,11 @@ impl Advantages {
         let (Some(coef), Some(teacher)) = (self.config.distillation.in_advantages(), batch.get(Column::TeacherLogProb)) else {
             return;
         };
-        let mut advantages = batch[Column::Advantages].to_vec();
-        let distance = subtract_teacher_kl(&batch[Column::Mask], self.old_log_prob(batch), teacher, coef, &mut advantages);
+        let (mut advantages, mut mask) = (batch[Column::Advantages].to_vec(), batch[Column::Mask].to_vec());
+        if let Some(chosen) = batch.get(Column::TeacherMask) {
+            mask.iter_mut().zip(chosen).for_each(|(mask, chosen)| *mask *= chosen);
+        }
+        let distance = subtract_teacher_kl(&mask, self.old_log_prob(batch), teacher, coef, &mut advantages);
         batch.set(Column::Advantages, advantages);
         metrics.set("distillation/opd_reverse_kl", distance);
     }

@@ -101,7 +101,7 @@ fn a_gguf_file_has_the_tensors_of_the_export_and_the_tokenizer() {
     for (key, value) in [
         ("general.architecture", "qwen2"),
         ("general.name", "whole"),
-        ("qwen2.attention.head_count_kv", "2"),
+        ("qwen2.attention.head_count_kv", "1"),
         ("tokenizer.ggml.model", "gpt2"),
         ("tokenizer.ggml.pre", "qwen2"),
     ] {

@@ -45,6 +45,22 @@ const REFUSED: &[(&str, &[&str], &[&str])] = &[
         &[FILE, "actor_rollout_ref.actor.policy_loss.top_entropy_quantile=0.5"],
         &["top_entropy_quantile` chooses tokens for a built-in loss"],
     ),
+    ("gpg_by_hand", &[FILE, "actor_rollout_ref.actor.loss_agg_mode=prompt-mean"], &["prompt-mean` needs the prompts"]),
+    (
+        "gpg_by_hand",
+        &[FILE, "actor_rollout_ref.actor.policy_loss.off_policy_mask_threshold=0.1"],
+        &["off_policy_mask_threshold` leaves responses out of a built-in loss"],
+    ),
+    (
+        "entropy_by_hand",
+        &[
+            FILE,
+            "algorithm.rollout_correction.rollout_rs=token_k1",
+            "algorithm.rollout_correction.rollout_rs_threshold=2",
+            "algorithm.rollout_correction.count_rejected=true",
+        ],
+        &["has no parameter `rollout_is_weights`, by which count_rejected=true leaves tokens out"],
+    ),
     (
         "entropy_by_hand",
         &[FILE, "algorithm.rollout_correction.rollout_is=token"],

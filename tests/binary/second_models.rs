@@ -60,6 +60,7 @@ const OTHERS: &[&str] = &[
     "ref.log_prob_path",
     "trainer.resume_from_path",
     "custom_reward_function.path",
+    "actor_rollout_ref.actor.policy_loss.path",
     "algorithm.custom_adv_estimator.path",
     "algorithm.post_processing.path",
 ];

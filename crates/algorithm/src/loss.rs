@@ -171,9 +171,9 @@ impl PolicyObjective {
         }
 
         let mut d_entropy: Vec<f32> = penalty_weights.iter().map(|&w| (-self.entropy_coeff * f64::from(w)) as f32).collect();
-        if let Some(EntropyBonus { weight, tokens }) = x.entropy_bonus {
+        if let Some(EntropyBonus { weight, tokens }) = x.entropy_bonus.filter(|bonus| bonus.tokens > 0.0) {
             let is_read = |t: usize| x.mask[t] != 0.0 && x.entropy_mask.is_none_or(|mask| mask[t] != 0.0);
-            let share = 1.0 / tokens.max(1.0);
+            let share = 1.0 / tokens;
             let mut mean = 0.0;
             for t in (0..x.mask.len()).filter(|&t| is_read(t)) {
                 mean += share * f64::from(x.entropy[t]);

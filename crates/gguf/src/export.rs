@@ -10,7 +10,7 @@ use super::tensor_names::in_gguf;
 use super::tensor_type::TensorType;
 use super::{metadata, tokenizer};
 use burnish_model::DecoderConfig;
-use burnish_model::config::{HeadKind, Positions, Residual};
+use burnish_model::config::{Positions, Residual};
 use burnish_model::hf_config::HfConfig;
 use burnish_model::rope::{RopeConfig, RopeScaling};
 use burnish_model::tensor_values::to_f32;
@@ -29,7 +29,7 @@ pub fn write_gguf(folder: &Path, output: &Path, kind: TensorType, name: &str) ->
     let Some(arch) = architectures::find(model_type) else {
         bail!("a model of type {model_type} is not written as a GGUF file; supported are {}", architectures::names());
     };
-    if config.head != HeadKind::Language {
+    if hf.classifier().is_some() {
         bail!("a classifier is not written as a GGUF file: its head has no logits of tokens");
     }
     let mut all = metadata::of_model(name, arch, &config, kind)?;

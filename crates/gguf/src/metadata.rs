@@ -18,9 +18,18 @@ pub(crate) fn of_model(name: &str, arch: &Architecture, config: &DecoderConfig, 
     if config.activation != arch.activation {
         bail!("config.json: llama.cpp's {} has the activation {:?}, not {:?}", arch.name, arch.activation, config.activation);
     }
-    let usual = 1.0 / (config.head_dim as f32).sqrt();
+    if arch.name == "gemma2" && (config.attention_softcap.is_none() || config.logit_softcap.is_none()) {
+        bail!("config.json: llama.cpp's gemma2 always caps scores and logits, so both caps must be set");
+    }
+    if arch.name == "gemma2" && !alternates(arch, config) {
+        bail!("config.json: llama.cpp's gemma2 has a window of attention in every second layer, from the first");
+    }
+    // llama.cpp scales the scores of the largest Gemma 2, which has 46 layers, in another way.
+    let is_largest = arch.name == "gemma2" && config.num_hidden_layers == 46;
+    let width = if is_largest { config.hidden_size / config.num_attention_heads } else { config.head_dim };
+    let usual = 1.0 / (width as f32).sqrt();
     if config.attention_scale.is_some_and(|scale| (scale - usual).abs() > 1e-6 * usual) {
-        bail!("config.json: llama.cpp's {} divides scores by √head_dim; query_pre_attn_scalar must be head_dim", arch.name);
+        bail!("config.json: llama.cpp's {} divides scores by √{width}; query_pre_attn_scalar must be {width}", arch.name);
     }
     let number = |x: usize| Meta::U32(x as u32);
     let mut all = vec![

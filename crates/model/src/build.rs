@@ -36,6 +36,9 @@ impl Decoder {
             }
             let n: usize = shape.iter().product();
             let mut stream = Stream::new(seed, "init", &[parameter]);
+            if name.ends_with(".self_attn.sinks") {
+                return Ok((0..n).map(|_| (stream.normal() * config.initializer_range) as f32).collect());
+            }
             if name.ends_with(".linear_attn.a_log") {
                 return Ok((0..n).map(|_| (0.01 + 15.99 * stream.uniform()).ln() as f32).collect());
             }

@@ -93,8 +93,8 @@ mod gpu {
 
     impl DecodeGraph {
         /// Creates a step of `rows` rows, with sequences of at most `width` blocks. If `records` is false, every step launches
-        /// all kernels. Returns `None` if the model is not on a GPU, its heads are too large for the GPU's attention, it has recurrent
-        /// layers (a step too far would move their states), or a step asks for more than one rotation or for the host.
+        /// all kernels. Returns `None` if the model is not on a GPU, or its heads are too large for the GPU's attention. Models with
+        /// recurrent layers (a step too far would move their states), sinks, mixtures or several rotations have no graph either.
         pub fn new(model: &CausalLm, rows: usize, width: usize, records: bool) -> Option<Self> {
             let trunk = &model.net.model;
             let embedding = Rows::from_tensor(trunk.embed_tokens.weight.val().inner())?;

@@ -82,7 +82,7 @@ fn build(settings: &OptimizerSettings) -> Result<Box<dyn Rule>> {
 fn matrices(parameter: Parameter) -> Option<[usize; 3]> {
     let shape = match *parameter.shape {
         [rows, columns] if !parameter.name.ends_with("_bias") => [1, rows, columns],
-        [experts, rows, columns] => [experts, rows, columns],
+        [experts, rows, columns] if parameter.name.contains(".experts.") => [experts, rows, columns],
         _ => return None,
     };
     parameter.name.contains("layers.").then_some(shape)

@@ -8,7 +8,7 @@ use burnish_algorithm::aggregate::Aggregation;
 use burnish_algorithm::loss::{LossColumns, LossResult};
 use burnish_algorithm::policy_loss::Metric;
 use burnish_config::PpoConfig;
-use burnish_config::schema::LOSS_FILE;
+use burnish_config::schema::{LOSS_FILE, RolloutCorrectionConfig};
 use burnish_reward::python::{GlobalBatchInfo, PolicyLossColumns, PythonPolicyLoss};
 use burnish_util::interrupt::Interrupt;
 
@@ -40,6 +40,14 @@ impl CustomLoss {
             bail!(
                 "{LOSS_FILE}: {name} in {file} has no parameter `rollout_is_weights`, so the weights of \
                  algorithm.rollout_correction.rollout_is have no effect: add the parameter, or write algorithm.rollout_correction.rollout_is=null"
+            );
+        }
+        let correction = config.algorithm.rollout_correction.as_ref();
+        let rejects = |c: &RolloutCorrectionConfig| c.rollout_rs.is_some() || c.rollout_token_veto_threshold.is_some();
+        if correction.is_some_and(|c| c.count_rejected && rejects(c)) && !function.takes("rollout_is_weights") {
+            bail!(
+                "{LOSS_FILE}: {name} in {file} has no parameter `rollout_is_weights`, by which count_rejected=true leaves tokens out: add \
+                 the parameter, or write algorithm.rollout_correction.count_rejected=false"
             );
         }
         Ok(Some(Self { function }))

@@ -224,6 +224,7 @@ pub(crate) fn unused_options(config: &DistillationConfig, once: Condition) -> Ve
     let no_sdpo = (config.sdpo().is_none(), "distillation.sdpo.enable is false");
     let no_solution = (!config.sdpo.use_successful_as_teacher, "distillation.sdpo.use_successful_as_teacher is false");
     let no_feedback = (!config.sdpo.include_environment_feedback, "distillation.sdpo.include_environment_feedback is false");
+    let unread_context = (config.sdpo().is_some() && no_feedback.0, no_feedback.1);
     let no_iw_opd = (loss.loss_mode != DistillationMode::IwOpd, "it needs loss_mode=iw_opd");
     let alone = (!loss.use_task_rewards, "the teacher's is the only loss");
     let direct = (!loss.use_policy_gradient, "it needs use_policy_gradient=true");
@@ -254,10 +255,17 @@ pub(crate) fn unused_options(config: &DistillationConfig, once: Condition) -> Ve
         (no_support, &[key!("loss_support"), key!("loss_add_tail")]),
         (no_iw_opd, &[key!("iw_opd_gamma"), key!("iw_opd_epsilon")]),
         (once, &[key!("distillation_is_clip")]),
+        (unread_context, &["distillation.privileged_context_key"]),
         (alone, &[key!("distillation_loss_coef")]),
         (
             (loss.opd_kl_coef.is_some(), "opd_kl_coef puts the teacher into the advantages"),
-            &[key!("distillation_loss_coef"), key!("loss_max_clamp"), key!("use_policy_gradient")],
+            &[
+                key!("distillation_loss_coef"),
+                key!("loss_max_clamp"),
+                key!("use_policy_gradient"),
+                key!("distillation_is_clip"),
+                key!("num_loss_tokens_to_skip"),
+            ],
         ),
         ((loss.opd_kl_coef.is_some(), "opd_kl_coef puts the teacher into the advantages"), &clipping),
         (direct, &clipping),

@@ -51,7 +51,13 @@ impl LearningSide {
                         None => batch.sequence(i),
                     })
                     .collect(),
-                judged: trajectories.iter().map(|&i| self.teacher_sequence(batch, i)).collect(),
+                judged: trajectories
+                    .iter()
+                    .map(|&i| match &read {
+                        Some(read) => Sequence { sampled: Some(&read[batch.tokens(i)]), ..self.teacher_sequence(batch, i) },
+                        None => self.teacher_sequence(batch, i),
+                    })
+                    .collect(),
                 columns: self.weighted(batch.columns().select(&trajectories), all),
                 trajectories: &trajectories,
                 groups,
@@ -276,7 +282,8 @@ impl LearningSide {
         let none = columns.get(Column::Advantages).is_none().then(|| vec![0.0; columns.tokens()]);
         let x = self.loss_columns(columns, stats, none.as_deref(), bonus);
         let mut result = self.objective.evaluate(&x);
-        if let (Some(custom), Some(counts), false) = (&self.custom_loss, counts, x.log_prob.is_empty()) {
+        let is_trained = x.mask.iter().any(|mask| *mask != 0.0);
+        if let (Some(custom), Some(counts), true) = (&self.custom_loss, counts, is_trained) {
             result = custom.add(result, &x, self.aggregation, counts)?;
         }
         let result = match self.distillation.as_ref().filter(|teacher| !teacher.in_advantages && !x.log_prob.is_empty()) {

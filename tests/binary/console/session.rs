@@ -23,6 +23,8 @@ pub(super) const MARKS: &[(&str, Play)] = &[
     ("sh,short", Session::short),
     // The same for functions on columns, where Python has NumPy.
     ("sh,short,needs-numpy", Session::short_with_numpy),
+    // The same for losses in Python, where Python has torch.
+    ("sh,short,needs-torch", Session::short_with_torch),
     // The same with files that readers have, which are in `tests/data/pages/PAGE`.
     ("sh,needs-files", Session::short),
     ("sh,needs-jq", Session::run_with_jq),
@@ -137,6 +139,11 @@ impl Session {
 
     fn short_with_numpy(&self, body: &str) -> String {
         if has_numpy() { self.short(body) } else { body.to_owned() }
+    }
+
+    fn short_with_torch(&self, body: &str) -> String {
+        let there = Command::new("python3").args(["-c", "import torch"]).output().is_ok_and(|output| output.status.success());
+        if there { self.short(body) } else { body.to_owned() }
     }
 
     fn run_with_jq(&self, body: &str) -> String {

@@ -340,6 +340,7 @@ pub(super) const RL: &[(&str, KeyTreatment)] = &[
     ("critic.kl_ctrl.**", Ignored("it has no reader: algorithm.kl_ctrl holds the KL controller")),
     ("critic.rollout_n", Ignored("only actor_rollout_ref.rollout.n sets the number of responses")),
     ("critic.model.tokenizer_path", Ignored("the critic reads the tokens of the policy")),
+    ("critic.model.override_config.model_config.**", Renamed("critic.model.override_config.**")),
     ("critic.model.override_config.moe_config.**", Ignored(FREEZES_ROUTER)),
     ("critic.model.custom_chat_template", Ignored("the critic reads the tokens of the policy")),
     ("reward_model.reward_loop_class_name", Refused(NO_PYTHON)),

@@ -22,6 +22,10 @@ pub(super) fn algorithm(config: &PpoConfig, report: &mut Report) {
 fn combinations(config: &PpoConfig, report: &mut Report) {
     let algorithm = &config.algorithm;
     custom_loss(config, report);
+    if algorithm.echo.enable && algorithm.echo.roles.is_empty() {
+        let key = "algorithm.echo.roles";
+        report.wrong(key, format!("`{key}` is empty, so nothing is learnt from the environment"), format!("write {key}=[tool]"));
+    }
     let (file, estimator) = ("algorithm.custom_adv_estimator.path", &algorithm.adv_estimator);
     if algorithm.custom_adv_estimator.path.is_some() && report.choices.find(ADV_ESTIMATOR, estimator).is_some() {
         let message = format!("`{file}` is set but not used, because `{ADV_ESTIMATOR}` is the built-in `{estimator}`");
@@ -60,6 +64,16 @@ fn custom_loss(config: &PpoConfig, report: &mut Report) {
         let key = "actor_rollout_ref.actor.policy_loss.top_entropy_quantile";
         let message = format!("`{key}` chooses tokens for a built-in loss, and `{LOSS_FILE}` brings its own");
         report.wrong(key, message, format!("write {key}=1.0, and choose the tokens in the file by its argument `entropy`"));
+    }
+    if loss.off_policy_mask_threshold.is_some() {
+        let key = "actor_rollout_ref.actor.policy_loss.off_policy_mask_threshold";
+        let message = format!("`{key}` leaves responses out of a built-in loss, and `{LOSS_FILE}` brings its own");
+        report.wrong(key, message, format!("write {key}=null"));
+    }
+    if config.actor_rollout_ref.actor.loss_agg_mode == "prompt-mean" {
+        let key = "actor_rollout_ref.actor.loss_agg_mode";
+        let message = format!("`{key}=prompt-mean` needs the prompts, which `{LOSS_FILE}` does not get");
+        report.wrong(key, message, format!("write {key}=token-mean"));
     }
 }
 

@@ -39,6 +39,20 @@ pub(super) fn distillation(config: &PpoConfig, report: &mut Report) {
             report.wrong(context, message, "write actor_rollout_ref.rollout.multi_turn.enable=false and actor_rollout_ref.rollout.agent.default_agent_loop=single_turn_agent");
         }
     }
+    if let Some(sdpo) = config.distillation.sdpo() {
+        let has_context = config.distillation.context_key().is_some();
+        if sdpo.include_environment_feedback && !has_context {
+            let message = "`distillation.sdpo.include_environment_feedback` shows a column that has no name";
+            report.wrong(context, message, format!("write {context}=COLUMN"));
+        }
+        let shows =
+            sdpo.use_successful_as_teacher && (config.actor_rollout_ref.rollout.n > 1 || !sdpo.dont_reprompt_on_self_success);
+        let shows_feedback = sdpo.include_environment_feedback && has_context;
+        if !(shows || shows_feedback) {
+            let message = "the teacher of SDPO is shown neither another response nor feedback, so nothing is learnt from it";
+            report.wrong("distillation.sdpo.enable", message, "write actor_rollout_ref.rollout.n=8, or show feedback");
+        }
+    }
     if config.distillation.teacher().is_none() && config.distillation.kind().is_none() {
         report.wrong(
             TEACHER,

@@ -1,6 +1,6 @@
 //! GLM-4.5 (`Glm4MoeForCausalLM`): partial rotary positions, mixtures of experts chosen by biased sigmoids, and shared experts.
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 
 use super::Family;
 use crate::config::{DecoderConfig, Positions, QkNorm};
@@ -31,7 +31,8 @@ pub(super) const FAMILY: Family = Family {
             mixture.top_k
         );
         let dense = config.usize_or("first_k_dense_replace", 1)?;
-        let shared = config.usize_or("n_shared_experts", 1)? * mixture.intermediate_size;
+        let shared = config.usize_or("n_shared_experts", 1)?.checked_mul(mixture.intermediate_size);
+        let shared = shared.filter(|size| *size <= 1 << 40).context("`n_shared_experts` is too large")?;
         Ok(DecoderConfig {
             head_dim: config.head_dim()?,
             norm_eps: config.f64_or("rms_norm_eps", 1e-5)?,

@@ -1,5 +1,7 @@
 //! gpt-oss (`GptOssForCausalLM`): attention with sinks, every other layer with a window; mixtures of experts with biases.
 
+use anyhow::ensure;
+
 use super::Family;
 use crate::config::DecoderConfig;
 use crate::experts::{ExpertAct, ExpertLayout, MixtureConfig, RouterConfig};
@@ -10,6 +12,12 @@ pub(super) const FAMILY: Family = Family {
     class: "GptOss",
     doc: "gpt-oss: attention with sinks and windows, mixtures of experts with biases; reads MXFP4, writes float32",
     read: |config| {
+        // transformers assumes other values than this reader.
+        for key in ["head_dim", "sliding_window"] {
+            ensure!(config.get(key).is_some(), "`{key}` is missing");
+        }
+        let has_rope = config.get("rope_parameters").or(config.get("rope_scaling")).is_some();
+        ensure!(has_rope, "`rope_parameters` is missing, with the base and the factor of YaRN");
         let common = config.llama_like(config.usize("num_key_value_heads")?)?;
         let layers = common.num_hidden_layers;
         // Other names of `num_experts_per_tok` and of the original length in published files.

@@ -1,5 +1,8 @@
 //! LFM2 (`Lfm2ForCausalLM`): gated short convolutions, with attention in some layers.
 
+use anyhow::{Context, ensure};
+use serde_json::Value;
+
 use super::Family;
 use crate::config::{DecoderConfig, Positions, QkNorm};
 use crate::linear_attention::{RecurrentKind, RecurrentLayers};
@@ -16,22 +19,45 @@ pub(super) const FAMILY: Family = Family {
         let mut intermediate =
             config.usize(if config.get("block_ff_dim").is_some() { "block_ff_dim" } else { "intermediate_size" })?;
         config.unused(&["intermediate_size"]);
+        // Keys of published files that transformers does not read.
+        config.unused(&[
+            "block_dim",
+            "block_mlp_init_scale",
+            "block_norm_eps",
+            "block_out_init_scale",
+            "block_use_xavier_init",
+            "conv_dim",
+            "conv_dim_out",
+            "conv_use_xavier_init",
+            "num_heads",
+        ]);
+        config.only("block_use_swiglu", true.into())?;
+        config.only("use_pos_enc", true.into())?;
+        // transformers prefers `theta`.
+        if let Some(theta) = config.get("theta") {
+            let agrees = config.get("rope_theta").is_none_or(|rope| rope.as_f64() == theta.as_f64());
+            ensure!(agrees, "`theta` and `rope_theta` differ");
+        }
         let (multiple, factor) = (config.heads_or("block_multiple_of", 256)?, config.f64_or("block_ffn_dim_multiplier", 1.0)?);
+        ensure!(factor > 0.0 && factor <= 1e6, "`block_ffn_dim_multiplier` is {factor}; it must be above 0, to 1e6");
         if config.bool_or("block_auto_adjust_ff_dim", true)? {
             intermediate = ((2 * intermediate / 3) as f64 * factor) as usize;
             intermediate = intermediate.next_multiple_of(multiple);
         }
         let bias = config.bool_or("conv_bias", false)?;
-        let attends: Option<Vec<u64>> = config
-            .get("full_attn_idxs")
-            .and_then(|value| value.as_array().map(|list| list.iter().filter_map(serde_json::Value::as_u64).collect()));
+        let index = |item: &Value| item.as_u64().filter(|layer| (*layer as usize) < layers);
+        let list = |value: &Value| {
+            let all = value.as_array().and_then(|all| all.iter().map(index).collect::<Option<Vec<u64>>>());
+            all.with_context(|| format!("`full_attn_idxs` must list layers below {layers}, not {value}"))
+        };
+        let attends: Option<Vec<u64>> = config.get("full_attn_idxs").map(list).transpose()?;
         let is_conv = |layer: usize| attends.as_ref().is_some_and(|attends| !attends.contains(&(layer as u64)));
         let shape = config.shape(hidden, heads, config.usize("num_key_value_heads")?, intermediate, layers)?;
         let tied = config.bool_or("tie_word_embeddings", true)?;
         Ok(DecoderConfig {
             head_dim: config.head_dim()?,
             norm_eps: config.f64_or("norm_eps", 1e-5)?,
-            positions: Positions::Rotary(RopeConfig::read_whole(config, 1e6)?),
+            positions: Positions::Rotary(RopeConfig::read_whole(config, config.f64_or("theta", 1e6)?)?),
             qk_norm: QkNorm::PerHead,
             tie_word_embeddings: config.bool_or("tie_embedding", tied)?,
             recurrent_layers: Some(RecurrentLayers {

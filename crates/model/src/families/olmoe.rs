@@ -20,7 +20,15 @@ pub(super) const FAMILY: Family = Family {
             qkv_bias: attention_bias,
             o_bias: attention_bias,
             mixture: Some(MixtureConfig {
-                router: RouterConfig { scores: config.softmax_scores(false)?, ..mixture.router },
+                // transformers' default of the coefficient differs from that of other families.
+                router: RouterConfig {
+                    scores: config.softmax_scores(false)?,
+                    aux_loss_coef: match config.bool_or("output_router_logits", false)? {
+                        true => config.f64_or("router_aux_loss_coef", 0.01)?,
+                        false => 0.0,
+                    },
+                    ..mixture.router
+                },
                 ..mixture
             }),
             ..common

@@ -9,7 +9,7 @@ pub(super) const FAMILY: Family = Family {
     doc: "Qwen3.5 (dense, the text part): gated delta nets, with gated attention in every fourth layer",
     read: |config| {
         // The published files say how many layers predict further tokens; their tensors are not read.
-        config.unused(&["mtp_num_hidden_layers", "mtp_use_dedicated_embeddings"]);
-        qwen3_next::common(config, false)
+        config.unused(&["mtp_num_hidden_layers", "mtp_use_dedicated_embeddings", "mlp_only_layers"]);
+        qwen3_next::common(config, false, false)
     },
 };

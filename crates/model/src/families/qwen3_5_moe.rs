@@ -8,8 +8,8 @@ pub(super) const FAMILY: Family = Family {
     class: "Qwen3_5Moe",
     doc: "Qwen3.5-MoE (the text part): Qwen3.5 with a mixture of experts in every layer",
     read: |config| {
-        config.unused(&["mtp_num_hidden_layers", "mtp_use_dedicated_embeddings"]);
-        let common = qwen3_next::common(config, false)?;
+        config.unused(&["mtp_num_hidden_layers", "mtp_use_dedicated_embeddings", "mlp_only_layers"]);
+        let common = qwen3_next::common(config, false, true)?;
         let mixture = qwen3_next::mixture(config, common.num_hidden_layers)?;
         Ok(DecoderConfig { mixture: Some(mixture), ..common })
     },

@@ -1,4 +1,4 @@
-//! Qwen3-Next (`Qwen3NextForCausalLM`) gated delta nets, gated attention in every fourth layer, and mixtures of experts.
+//! Qwen3-Next (`Qwen3NextForCausalLM`): gated delta nets, gated attention in every fourth layer, and mixtures of experts.
 
 use anyhow::{Result, ensure};
 
@@ -16,9 +16,9 @@ pub(super) const FAMILY: Family = Family {
     class: "Qwen3Next",
     doc: "Qwen3-Next: gated delta nets, with gated attention in every fourth layer, and mixtures of experts",
     read: |config| {
-        let common = common(config, true)?;
-        let layers = config.sparse_layers(common.num_hidden_layers)?;
+        let layers = config.sparse_layers(config.layers("num_hidden_layers")?)?;
         let has_experts = config.usize_or("num_experts", 512)? > 0 && layers.contains(&true);
+        let common = common(config, true, has_experts && !layers.contains(&false))?;
         if !has_experts {
             config.unused(&[
                 "moe_intermediate_size",
@@ -45,16 +45,15 @@ pub(super) fn mixture(config: &HfReader, layers: usize) -> Result<MixtureConfig>
     Ok(MixtureConfig { shared: Some(shared), ..config.mixture(&["num_experts"], "moe_intermediate_size", layers)? })
 }
 
-/// The decoder that Qwen3-Next and Qwen3.5 share. `fused`: files hold the projections of a delta net as two matrices.
-pub(super) fn common(config: &HfReader, fused: bool) -> Result<DecoderConfig> {
+/// The decoder that Qwen3-Next and Qwen3.5 share. `fused`: files hold the projections of a delta net as two matrices. `sparse`: every
+/// layer has a mixture.
+pub(super) fn common(config: &HfReader, fused: bool, sparse: bool) -> Result<DecoderConfig> {
     config.only("attn_output_gate", true.into())?;
     let (hidden, heads, layers) =
         (config.usize("hidden_size")?, config.heads("num_attention_heads")?, config.layers("num_hidden_layers")?);
     // Published mixtures have no MLP and may lack its size.
-    let intermediate = match config.get("intermediate_size") {
-        Some(_) => config.usize("intermediate_size")?,
-        None => config.usize("moe_intermediate_size").or_else(|_| config.usize("intermediate_size"))?,
-    };
+    let has_size = config.get("intermediate_size").is_some() || !sparse;
+    let intermediate = config.usize(if has_size { "intermediate_size" } else { "moe_intermediate_size" })?;
     let shape = config.shape(hidden, heads, config.usize("num_key_value_heads")?, intermediate, layers)?;
     let attention_bias = config.bool_or("attention_bias", false)?;
     Ok(DecoderConfig {
@@ -86,6 +85,14 @@ fn recurrent_layers(config: &HfReader, layers: usize, fused: bool) -> Result<Rec
         "`linear_num_value_heads` {} must be a multiple of `linear_num_key_heads` {}",
         heads.value_heads,
         heads.key_heads
+    );
+    let fits = |a: usize, b: usize| a.checked_mul(b).is_some_and(|size| size <= 1 << 40);
+    let head = heads.key_dim.checked_mul(heads.value_dim);
+    ensure!(
+        fits(heads.key_heads, heads.key_dim)
+            && fits(heads.value_heads, heads.value_dim)
+            && head.is_some_and(|head| fits(heads.value_heads, head)),
+        "the `linear_*` sizes are too large"
     );
     // The state of a delta net is f32 here, as this key asks.
     config.only("mamba_ssm_dtype", "float32".into())?;

@@ -104,6 +104,7 @@ pub(crate) fn of_run(config: &PpoConfig, inputs: &TrainerInputs, sharding: &Shar
         (by_tokens(critic.use_dynamic_bsz), &["critic.ppo_micro_batch_size_per_gpu", "critic.forward_micro_batch_size_per_gpu"]),
         (by_sequences(critic.use_dynamic_bsz), &["critic.ppo_max_token_len_per_gpu", "critic.forward_max_token_len_per_gpu"]),
         (once, CLIPPING),
+        ((once.0 && actor.kl_loss_type.ends_with('+'), once.1), &["actor_rollout_ref.actor.use_bias_correction_kl"]),
     ]);
     options.extend(sharding.unused_options("actor_rollout_ref.nccl_timeout"));
     let context = "lr_scheduler_type";
