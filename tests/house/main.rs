@@ -8,6 +8,7 @@ mod docs;
 mod extending;
 mod features;
 mod layers;
+mod models;
 mod names;
 mod packaging;
 mod prose;

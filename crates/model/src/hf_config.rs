@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
 
 use super::config::DecoderConfig;
-use super::families::FAMILIES;
+use super::families::{FAMILIES, reason};
 use super::hf_reader::{DROPOUTS, HfReader};
 use super::untied_head::has_untied_head;
 use super::weights::WeightFiles;
@@ -93,7 +93,8 @@ impl HfConfig {
             bail!("config.json has no `model_type`; supported are {}", names());
         };
         let Some(family) = FAMILIES.iter().find(|f| f.model_type == model_type) else {
-            bail!("config.json: model_type `{model_type}` is not supported; supported are {}", names());
+            let because = reason(model_type).map(|reason| format!(", because {reason}")).unwrap_or_default();
+            bail!("config.json: model_type `{model_type}` is not supported{because}; supported are {}", names());
         };
         if self.json.get("quantization_config").is_some_and(|v| !v.is_null()) && !self.is_mxfp4() {
             bail!("config.json: `quantization_config` is not supported; save the model unquantised");
@@ -150,17 +151,18 @@ impl HfConfig {
 }
 
 /// A model of images and text, of which the language model is read.
-struct TextPart {
+pub struct TextPart {
     /// The `model_type` of the whole.
-    whole: &'static str,
+    pub whole: &'static str,
     /// The `model_type` and the class of the language model.
-    model_type: &'static str,
+    pub model_type: &'static str,
     class: &'static str,
     /// Sizes that transformers assumes where the config of the language model lacks them, as published files of Gemma 3 do.
     defaults: &'static [(&'static str, usize)],
 }
 
-static TEXT_PARTS: &[TextPart] = &[
+/// All models of images and text whose language model is read.
+pub static TEXT_PARTS: &[TextPart] = &[
     TextPart { whole: "qwen3_5", model_type: "qwen3_5_text", class: "Qwen3_5ForCausalLM", defaults: &[] },
     TextPart { whole: "qwen3_5_moe", model_type: "qwen3_5_moe_text", class: "Qwen3_5MoeForCausalLM", defaults: &[] },
     TextPart {
@@ -259,7 +261,7 @@ mod tests {
     #[test]
     fn switches_are_refused_by_name_and_nothing_is_dropped_in_silence() {
         for (changes, message) in [
-            (serde_json::json!({"model_type": "mamba"}), "model_type `mamba` is not supported; supported are llama, mistral,"),
+            (serde_json::json!({"model_type": "mamba"}), "model_type `mamba` is not supported, because it has state-space"),
             (serde_json::json!({"logit_scale": 0.5}), "`logit_scale: 0.5` is not supported"),
             (serde_json::json!({"hidden_act": "quick_gelu"}), "`hidden_act: quick_gelu` is not supported; supported are silu,"),
             (

@@ -1,5 +1,6 @@
 //! The supported model families. Each maps its config.json to the configuration of the one shared decoder.
 
+mod absent;
 mod arcee;
 mod cohere2;
 #[cfg(test)]
@@ -37,6 +38,8 @@ mod qwen3_next;
 mod seed_oss;
 mod smollm3;
 
+pub(crate) use absent::reason;
+pub use absent::{ABSENT, AbsentModels};
 pub use family::Family;
 
 /// All families. To add one, write a file with its `FAMILY` and add a line here.
