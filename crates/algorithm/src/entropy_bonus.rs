@@ -41,7 +41,7 @@ impl AdaptiveEntropy {
         Self { coef, last: None }
     }
 
-    /// Returns the weight, whether it acts or not.
+    /// Returns the weight, also where it does not act.
     pub fn coef(&self) -> f64 {
         self.coef
     }

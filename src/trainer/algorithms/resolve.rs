@@ -51,9 +51,10 @@ pub(crate) fn reads_sum_pi_squared(config: &PpoConfig) -> bool {
 }
 
 /// Returns true if the old policy's log-probs need a separate pass. With a single update per step the old policy is the updated
-/// one: every ratio is exactly 1, and a KL term in the rewards, or a teacher's in the advantages, can use the log-probs reported by
-/// generation. That requires equal temperatures (greedy responses are reported at 1; the user's loops may sample a turn at another) and float32 (in bfloat16 the
-/// two differ too much). In bypass mode, and in losses whose ratio is to the policy that generated, that policy replaces the old one.
+/// one, and every ratio is exactly 1. A KL term in the rewards, or a teacher's in the advantages, can then use the log-probs that
+/// generation reports. That requires equal temperatures and float32: greedy responses are reported at 1, the user's loops may
+/// sample a turn at another temperature, and in bfloat16 the two differ too much. In bypass mode, and in losses whose ratio is to
+/// the policy that generated, that policy replaces the old one.
 pub(crate) fn needs_old_log_probs(config: &PpoConfig, plan: &BatchPlan, corrections: &Correction) -> bool {
     let rollout = &config.actor_rollout_ref.rollout;
     let exact = !config.actor_rollout_ref.model.dtype.is_bfloat16(config.trainer.device);

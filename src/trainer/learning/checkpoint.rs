@@ -16,8 +16,8 @@ pub(crate) const LOAD_CONTENTS: &str = "actor_rollout_ref.actor.checkpoint.load_
 const CRITIC_LOAD_CONTENTS: &str = "critic.checkpoint.load_contents";
 
 impl LearningSide {
-    /// Writes actor, critic, and a reference and a teacher that follow the policy into a checkpoint's folder. `tokenizer`: the files to copy
-    /// next to the weights.
+    /// Writes actor, critic, and a reference and a teacher that follow the policy into a checkpoint's folder. `tokenizer`: the files
+    /// to copy next to the weights.
     ///
     /// # Errors
     /// If a file cannot be written.

@@ -32,7 +32,7 @@ pub struct Distillation {
     pub(crate) policy_gradient: Option<PolicyObjective>,
 }
 
-/// TeacherMeasure of the difference between policy and teacher at a token.
+/// The measure of the difference between policy and teacher at a token.
 pub enum TeacherMeasure {
     /// Compares only the sampled token.
     Sampled(KlPenalty),

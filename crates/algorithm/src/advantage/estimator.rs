@@ -70,7 +70,8 @@ pub struct Estimator {
     pub name: &'static str,
     pub aliases: &'static [&'static str],
     /// The documentation: a one-line summary; then lines `Formula: `, `Paper: ` or `Source: `, one or more of `verl: `, `TRL: `,
-    /// `OpenRLHF: `, `SkyRL: `, `prime-rl: ` and `slime: ` (the function that it agrees with), `Deviation: ` (where it does not), and `When: ` (when to use it).
+    /// `OpenRLHF: `, `SkyRL: `, `prime-rl: ` and `slime: ` (the function that it agrees with), `Deviation: ` (where it does not),
+    /// and `When: ` (when to use it).
     pub doc: &'static str,
     /// The inputs besides rewards, which a run must provide.
     pub needs: &'static [Need],

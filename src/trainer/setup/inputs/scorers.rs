@@ -1,5 +1,5 @@
-//! Starts the parts that score responses (reward functions, agents, the estimator, post-processing) and the user's loss, and checks the rows that
-//! they score.
+//! Starts the parts that score responses (reward functions, agents, the estimator, post-processing) and the user's loss. Checks the
+//! rows that they score.
 
 use std::sync::Arc;
 
