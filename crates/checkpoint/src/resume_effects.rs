@@ -245,7 +245,7 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     (Effect, &["algorithm.rollout_correction.loss_type", "algorithm.rollout_correction.count_rejected"]),
     (Effect, &["distillation.**"]),
     (Validation, &["teacher.*", "algorithm.temperature", "algorithm.kd_coef"]),
-    (Validation, &["algorithm.log_prob_min_clamp"]),
+    (Validation, &["algorithm.log_prob_min_clamp", "algorithm.loss_top_k", "algorithm.loss_add_tail"]),
 ];
 
 /// Setting of the initial KL coefficient.

@@ -150,7 +150,7 @@ impl HfConfig {
     }
 }
 
-/// A model of images and text, of which the language model is read.
+/// A model of images and text, whose language model is read.
 pub struct TextPart {
     /// The `model_type` of the whole.
     pub whole: &'static str,

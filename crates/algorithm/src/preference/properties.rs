@@ -16,6 +16,8 @@ fn options(loss: &PreferenceLoss, divergence: &str) -> Options {
             "discopop_tau" => 0.2.into(),
             "simpo_gamma" => 0.4.into(),
             "cpo_alpha" => 0.7.into(),
+            "tpo_alpha" => 0.6.into(),
+            "tpo_l_gamma" => 0.5.into(),
             "alpha" => 0.25.into(),
             "desirable_weight" => 1.3.into(),
             "undesirable_weight" => 0.8.into(),

@@ -199,13 +199,7 @@ pub(super) const ROWS: &[TreatmentRow] = &[
         "",
         Read("`actor_rollout_ref.actor.use_kl_loss=true`, `kl_loss_coef`, `kl_loss_type`, instead of a KL term in the reward"),
     ),
-    (
-        "algo.kl.unbiased_gradient",
-        "",
-        Read(
-            "`kl_loss_type` with `+`, such as `k3+`: the estimator's value, but the divergence's gradient; `use_bias_correction_kl=true`",
-        ),
-    ),
+    ("algo.kl.unbiased_gradient", "", Read("`kl_loss_type` with `+`: the divergence's gradient; `use_bias_correction_kl=true`")),
     (
         "algo.advantage.is_correction_enable enable_vllm_is_correction",
         "",

@@ -59,14 +59,20 @@ fn best_first(items: &mut [u32], k: usize, score: impl Fn(u32) -> f32) {
 pub(super) fn weights(logits: Tensor<2>, groups: &Groups, config: &MixtureConfig) -> Tensor<2> {
     let index = index(groups, &logits.device());
     let weights = match config.router.scores {
-        RouterScores::Softmax => activation::softmax(logits, 1).gather(1, index),
-        RouterScores::SoftmaxOfChosen => activation::softmax(logits.gather(1, index), 1),
+        RouterScores::Softmax => softmax(logits).gather(1, index),
+        RouterScores::SoftmaxOfChosen => softmax(logits.gather(1, index)),
         RouterScores::Sigmoid { normalised } => {
             let weights = activation::sigmoid(logits.gather(1, index));
             if normalised { weights.clone() / (weights.sum_dim(1) + 1e-20) } else { weights }
         }
     };
     if config.router.scale == 1.0 { weights } else { weights * config.router.scale as f32 }
+}
+
+/// The softmax of each row, by operations that round alike within a graph and outside; burn's own does not.
+fn softmax(x: Tensor<2>) -> Tensor<2> {
+    let powers = (x.clone() - x.detach().max_dim(1)).exp();
+    powers.clone() / powers.sum_dim(1)
 }
 
 fn index(groups: &Groups, device: &Device) -> Tensor<2, Int> {
