@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use burn::tensor::bf16;
+use burnish::model::hf_config::HfConfig;
 use burnish::model::lora::peft::PeftAdapter;
 use burnish::model::token_stats::TokenGrads;
 use burnish::model::weights::file_tensors;
@@ -27,7 +28,11 @@ fn models() -> impl Iterator<Item = (String, PathBuf, CausalLm)> {
         let model = CausalLm::load(&folder, Init::Pretrained, &device()).unwrap();
         (folder.file_name().unwrap().to_string_lossy().into_owned(), folder, model)
     };
-    cases(folders, 15).map(model)
+    // The random weights of recurrent layers in the goldens amplify rounding; `recurrent.rs` has better ones.
+    let is_recurrent = |folder: &PathBuf| {
+        HfConfig::read(folder).is_ok_and(|hf| hf.decoder().is_ok_and(|config| config.recurrent_layers.is_some()))
+    };
+    cases(folders.filter(move |folder| !is_recurrent(folder)), 15).map(model)
 }
 
 fn largest(a: &[f32], b: &[f32]) -> f32 {
@@ -161,14 +166,9 @@ fn adapters_reach_every_matrix() {
             stats.log_prob.iter().zip(&stats.entropy).map(|(l, h)| f64::from(*l) - 0.3 * f64::from(*h)).sum::<f64>()
         };
         let norm = slope.norm();
-        // The loss of recurrent layers bends so much that a shorter step is needed.
-        let steps: &[f64] = if model.config.recurrent_layers.is_some() { &[5e-4, 2e-4, 5e-5] } else { &[2e-3] };
-        let slopes = steps.iter().map(|step| {
-            let step = step / norm;
-            (value(step) - value(-step)) / (2.0 * step * norm * norm)
-        });
-        let slopes: Vec<f64> = slopes.collect();
-        assert!(slopes.iter().any(|slope| (slope - 1.0).abs() < 2e-2), "{name}: slopes {slopes:?} of the gradient's");
+        let step = 2e-3 / norm;
+        let measured = (value(step) - value(-step)) / (2.0 * step * norm * norm);
+        assert!((measured - 1.0).abs() < 2e-2, "{name}: slope {measured} of the gradient's");
     }
 }
 

@@ -417,8 +417,12 @@ fn verls_own_files_give_the_built_in_defaults() {
             let from_files = resolve(kind, &request).unwrap_or_else(|error| panic!("{edition} {config}: {error}"));
             let built_in = resolve_file(kind, &format!("verl/{edition}/{name}"));
             let mut differs = vec![];
-            // The name of the engine is not a setting.
-            let clip_range = |key: &str| DEVIATIONS.iter().any(|(known, _)| *known == key) || key.ends_with("rollout.name");
+            // The name of the engine is not a setting. verl's files say that a router is not frozen, which holds without a value.
+            let clip_range = |key: &str| {
+                DEVIATIONS.iter().any(|(known, _)| *known == key)
+                    || key.ends_with("rollout.name")
+                    || key.ends_with("model.override_config")
+            };
             let fallback = |key: &str| FALLBACKS.iter().any(|fallback| is_for(fallback, edition, config) && fallback.2 == key);
             leaves("", built_in.tree.root(), &mut |key, node| {
                 let other = from_files.tree.value(key);
