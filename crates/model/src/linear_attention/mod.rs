@@ -1,5 +1,5 @@
 //! Layers that mix tokens by a recurrence in place of attention: gated delta nets (Qwen3-Next, Qwen3.5) and short convolutions
-//! (LFM2). Training runs them over packed rows; generation keeps the state of each sequence in a slot of [`state_pool`].
+//! (LFM2). Training runs them over packed rows; generation keeps the state of each sequence in a slot of `state_pool.rs`.
 
 mod delta_net;
 mod recurrent_config;
