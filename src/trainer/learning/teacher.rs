@@ -45,10 +45,19 @@ pub(crate) const ALONE: &str = "the teacher's is the only loss, and nothing read
 /// # Errors
 /// If the model cannot read the sequences of the run or has other tokens.
 pub(crate) fn decoder<'a>(config: &'a PpoConfig, inputs: &TrainerInputs) -> Result<Option<(&'a Location, DecoderConfig)>> {
+    let own = inputs.decoder(config)?;
+    let loss = &config.distillation.distillation_loss;
+    let (name, k) =
+        if loss.loss_mode == DistillationMode::ForwardKlTopk { ("topk", loss.topk) } else { ("loss_top_k", loss.loss_top_k) };
+    // The teacher may be the policy itself.
+    ensure!(
+        !config.distillation.enabled || k <= own.vocab_size,
+        "distillation.distillation_loss.{name}={k}: the teacher has {} tokens",
+        own.vocab_size
+    );
     let Some(path) = config.distillation.teacher() else { return Ok(None) };
     let theirs = HfConfig::read(path.as_path()).and_then(|hf| hf.decoder()).context(TEACHER)?;
     inputs.check_model(&theirs, config).with_context(|| format!("{TEACHER}={path}"))?;
-    let own = inputs.decoder(config)?;
     let teacher = SecondModel { key: TEACHER, folder: path.as_path(), role: "teacher", first: "policy" };
     check_tokens(teacher, &inputs.tokenizer, (theirs.vocab_size, own.vocab_size))?;
     ensure!(
@@ -57,10 +66,6 @@ pub(crate) fn decoder<'a>(config: &'a PpoConfig, inputs: &TrainerInputs) -> Resu
         theirs.vocab_size,
         own.vocab_size
     );
-    let loss = &config.distillation.distillation_loss;
-    let (name, k) =
-        if loss.loss_mode == DistillationMode::ForwardKlTopk { ("topk", loss.topk) } else { ("loss_top_k", loss.loss_top_k) };
-    ensure!(k <= own.vocab_size, "distillation.distillation_loss.{name}={k}: the teacher has {} tokens", own.vocab_size);
     Ok(Some((path, theirs)))
 }
 
