@@ -94,7 +94,7 @@ impl Pipeline for Trainer {
             clock.time("values", || learning.values(&mut batch));
         }
         nonfinite::check_columns(&mut batch, at, &mut metrics)?;
-        if config.algorithm.echo.enable {
+        if config.algorithm.echo.enable && config.actor_rollout_ref.rollout.conversations().has_any() {
             batch.weigh_echo(&config.algorithm.echo);
         }
         let computed = clock.time("adv", || advantages.compute(&mut batch, reported, at.step, &mut metrics));

@@ -70,7 +70,13 @@ impl TeacherPrompts {
     pub(crate) fn compose(config: &PpoConfig, inputs: &TrainerInputs, teacher: &CausalLm) -> Result<Option<Self>> {
         if let Some(sdpo) = config.distillation.sdpo() {
             let longest = sdpo.max_reprompt_len + config.data.max_response_length;
-            check_model(&teacher.config, &inputs.tokenizer, longest, "distillation.sdpo.max_reprompt_len").context(KIND)?;
+            check_model(
+                &teacher.config,
+                &inputs.tokenizer,
+                longest,
+                "distillation.sdpo.max_reprompt_len, or write distillation.sdpo.enable=false",
+            )
+            .context(KIND)?;
             return Ok(None);
         }
         let Some(key) = config.distillation.context_key() else { return Ok(None) };

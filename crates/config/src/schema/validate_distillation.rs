@@ -50,7 +50,11 @@ pub(super) fn distillation(config: &PpoConfig, report: &mut Report) {
         let shows_feedback = sdpo.include_environment_feedback && has_context;
         if !(shows || shows_feedback) {
             let message = "the teacher of SDPO is shown neither another response nor feedback, so nothing is learnt from it";
-            report.wrong("distillation.sdpo.enable", message, "write actor_rollout_ref.rollout.n=8, or show feedback");
+            report.wrong(
+                "distillation.sdpo.enable",
+                message,
+                "write actor_rollout_ref.rollout.n=8 with distillation.sdpo.use_successful_as_teacher=true, or show feedback",
+            );
         }
     }
     if config.distillation.teacher().is_none() && config.distillation.kind().is_none() {

@@ -55,8 +55,8 @@ pub(crate) fn warn(tree: &Tree, config: &PpoConfig, inputs: &TrainerInputs, shar
     let of_critic: Vec<String> = match config.has_critic() {
         true => Vec::new(),
         false => {
-            let is_setting =
-                |key: &String| key.ends_with(".override_optimizer_config") || !matches!(tree.value(key), Some(Value::Map(_)));
+            let is_map = |key: &String| [".override_config", ".override_optimizer_config"].iter().any(|end| key.ends_with(end));
+            let is_setting = |key: &String| is_map(key) || !matches!(tree.value(key), Some(Value::Map(_)));
             let is_mine = |key: &String| key.starts_with("critic.") && is_setting(key);
             tree.keys().into_iter().filter(is_mine).collect()
         }
