@@ -167,7 +167,7 @@ fn adapters_reach_every_matrix() {
         };
         let norm = slope.norm();
         // A token that changes its experts within the step makes the log-probabilities jump.
-        let step = if model.config.experts.is_some() { 2e-4 } else { 2e-3 } / norm;
+        let step = if model.config.mixture.is_some() { 2e-4 } else { 2e-3 } / norm;
         let measured = (value(step) - value(-step)) / (2.0 * step * norm * norm);
         assert!((measured - 1.0).abs() < 2e-2, "{name}: slope {measured} of the gradient's");
     }
