@@ -43,6 +43,15 @@ pub(crate) fn for_the_cpu(why: &str) -> bool {
     on_cpu()
 }
 
+/// Returns true if the device computes in bfloat16; otherwise prints that the test is skipped.
+pub(crate) fn has_bfloat16() -> bool {
+    let has = on_cpu() || burnish::model::gpu_backends::has_bfloat16(&DEVICE);
+    if !has {
+        println!("skipped: this device does not compute in bfloat16");
+    }
+    has
+}
+
 /// All cases on the CPU, and the first `few` on a GPU, which compiles and tunes kernels for each new shape.
 pub(crate) fn cases<T>(all: impl IntoIterator<Item = T>, few: usize) -> impl Iterator<Item = T> {
     all.into_iter().take(if on_cpu() { usize::MAX } else { few })

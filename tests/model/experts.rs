@@ -11,7 +11,7 @@ use burnish::model::{CausalLm, Gradients, Init, LoraSettings, Sequence};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use serde_json::Value;
 
-use crate::device::{device, for_the_cpu};
+use crate::device::{cases, device, has_bfloat16};
 use crate::transformers::{goldens, model_folders, module_name, sequences, supervised};
 
 /// The golden models with mixtures.
@@ -33,7 +33,7 @@ fn golden(folder: &std::path::Path, file: &str) -> Value {
 /// Generation token by token, a training pass over the whole text, and one in which texts share their prompt route alike.
 #[test]
 fn generation_and_training_choose_the_same_experts() {
-    for (name, folder, model) in mixtures() {
+    for (name, folder, model) in cases(mixtures(), 1) {
         let (model, top_k) = (model.with_routers(1.0), model.config.mixture.as_ref().unwrap().top_k);
         let layers = model.config.mixture.as_ref().unwrap().count();
         for seq in sequences(&golden(&folder, "golden.json")).iter().filter(|seq| seq.len() > 20) {
@@ -200,7 +200,7 @@ fn adapters_leave_the_experts_alone() {
 /// Matmuls in bfloat16 give nearly the loss of float32, and the same parameters get gradients.
 #[test]
 fn bfloat16_is_near() {
-    if !for_the_cpu("not every GPU computes in bfloat16") {
+    if !has_bfloat16() {
         return;
     }
     // The random weights of recurrent layers in the goldens amplify rounding; `recurrent.rs` has better ones.

@@ -12,11 +12,12 @@ use burnish::rollout::{Engine, GenerationRequest, NativeEngine, Response, Sampli
 use burnish::util::rng::Stream;
 use serde_json::{Map, Value, json};
 
-use crate::device::{assert_same, cases, device};
+use crate::device::{assert_same, cases, device, has_bfloat16, on_cpu};
 
 /// A golden model, and changes of its config.
 const MODELS: [(&str, &str); 4] = [
     ("qwen3_5_text", r#"{}"#),
+    ("lfm2", r#"{"conv_bias": true, "conv_L_cache": 4}"#),
     // Projections as Qwen3-Next's files hold them, and heads of other sizes.
     ("qwen3_5_text", r#"{"model_type": "qwen3_next", "num_experts": 0, "linear_value_head_dim": 12, "linear_key_head_dim": 10}"#),
     // Every layer is recurrent, as many key heads as value heads, a bias.
@@ -25,7 +26,6 @@ const MODELS: [(&str, &str); 4] = [
         r#"{"linear_num_key_heads": 3, "linear_num_value_heads": 3, "linear_conv_kernel_dim": 2, "attention_bias": true,
             "layer_types": ["linear_attention", "full_attention", "linear_attention", "linear_attention"]}"#,
     ),
-    ("lfm2", r#"{"conv_bias": true, "conv_L_cache": 4}"#),
 ];
 
 /// A model with random weights, small enough for well-conditioned gradients, and a vocabulary of 256 tokens.
@@ -38,7 +38,7 @@ pub(crate) fn random(folder: &str, changes: &str) -> CausalLm {
 }
 
 fn models() -> impl Iterator<Item = (String, CausalLm)> {
-    MODELS.iter().map(|(folder, changes)| (format!("{folder} {changes}"), random(folder, changes)))
+    cases(MODELS, 2).map(|(folder, changes)| (format!("{folder} {changes}"), random(folder, changes)))
 }
 
 fn tokens(from: usize, len: usize) -> Vec<u32> {
@@ -75,6 +75,9 @@ fn close(label: &str, got: &[f32], expected: &[f32], tolerance: f32) {
 #[track_caller]
 fn same_gradients(label: &str, got: &Gradients, expected: &Gradients) {
     assert_eq!(got.0.len(), expected.0.len(), "{label}");
+    // Kernels of a GPU round differently for each number of rows, and the rounding of large gradients reaches small ones. The bound is
+    // a third of float32's unit roundoff (6e-8) of the norm.
+    let rounding = if on_cpu() { 1e-6 } else { 1e-6 + 2e-8 * expected.norm() as f32 };
     for ((name, a), (_, b)) in got.0.iter().zip(&expected.0) {
         let (a, b) = (to_host(a.clone()), to_host(b.clone()));
         let largest = b.iter().fold(0.0f32, |max, x| max.max(x.abs()));
@@ -84,7 +87,7 @@ fn same_gradients(label: &str, got: &Gradients, expected: &Gradients) {
             .zip(&b)
             .map(|(a, b)| (a - b).abs())
             .fold(0.0, |max: f32, x| if x.is_nan() { f32::INFINITY } else { max.max(x) });
-        assert!(error <= 2e-5 * largest + 1e-6, "{label}: {name} is off by {error} of {largest}");
+        assert!(error <= 2e-5 * largest + rounding, "{label}: {name} is off by {error} of {largest}");
     }
 }
 
@@ -157,6 +160,9 @@ fn gradients_are_slopes() {
 
 #[test]
 fn bfloat16_keeps_states_in_float32() {
+    if !has_bfloat16() {
+        return;
+    }
     for (name, model) in models() {
         let model = model.trainable();
         let (exact, gradients) = backward(&model, &texts());
@@ -201,7 +207,7 @@ fn generation_in_parts_is_generation_at_once() {
         let (by_one, table) = in_parts(&model, &ids, 0, 1, &mut cache);
         cache.release(table);
         close(&format!("{name}: token by token"), &by_one, &whole, 2e-5);
-        for (prefilled, step) in cases([(1, 1), (2, 5), (63, 1), (64, 3), (65, 40), (130, 7), (0, 140)], 2) {
+        for (prefilled, step) in cases([(1, 1), (2, 5), (63, 1), (64, 3), (65, 40), (130, 7), (0, 140)], 1) {
             let (parts, table) = in_parts(&model, &ids, prefilled, step, &mut cache);
             cache.release(table);
             close(&format!("{name}: {prefilled} tokens, then {step} at a time"), &parts, &whole, 2e-5);
