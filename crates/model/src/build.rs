@@ -6,7 +6,7 @@ use burn::tensor::{Device, Tensor};
 
 use super::config::{DecoderConfig, HeadKind, NormKind, Positions, QkNorm, Residual};
 use super::decoder::{Attention, Block, Decoder, Embedding, Linear, Mlp, Norm, Trunk};
-use super::experts::{Experts, FeedForward, Mixture, MixtureConfig, RouterScores};
+use super::experts::{Experts, FeedForward, Mixture, MixtureConfig};
 use super::linear_attention::{ConvKernel, DeltaNet, DeltaNetShape, RecurrentKind, ShortConv};
 use super::ops::tensor_from_vec;
 use super::weights::FreshHead;
@@ -131,7 +131,6 @@ impl Builder<'_> {
 
     fn mixture(&mut self, at: &str, mixture: &MixtureConfig) -> Result<Mixture> {
         let (h, i, count) = (self.c.hidden_size, mixture.intermediate_size, mixture.experts);
-        let choice_bias = matches!(mixture.router.scores, RouterScores::Sigmoid { .. });
         let gate = self.linear(&format!("{at}.gate"), count, h, mixture.router.bias)?;
         let bias = |this: &mut Self, name: &str, width: usize| match mixture.bias {
             true => this.matrix(&format!("{at}.experts.{name}_bias"), count, width).map(Some),
@@ -148,7 +147,7 @@ impl Builder<'_> {
         let shared = mixture.shared.as_ref();
         Ok(Mixture {
             gate,
-            e_score_correction_bias: match choice_bias {
+            e_score_correction_bias: match mixture.router.choice_bias {
                 true => Some(self.vector(&format!("{at}.e_score_correction_bias"), count)?),
                 false => None,
             },

@@ -191,7 +191,7 @@ impl DecoderConfig {
     /// files may hold them one by one.
     pub fn place(&self, parameter: &str) -> TensorLocation {
         if let Some(experts) = FileExperts::of(parameter) {
-            return TensorLocation { name: experts.of_all().0, part: None, in_pairs: false, transposed: false };
+            return TensorLocation { name: experts.of_all(self.naming).0, part: None, in_pairs: false, transposed: false };
         }
         match (self.head, parameter.strip_prefix("lm_head.")) {
             (HeadKind::Classifier { name, .. }, Some(rest)) => {

@@ -320,13 +320,16 @@ mod tests {
             match family.model_type {
                 "mixtral" | "gpt_oss" => json.extend([("num_local_experts".to_owned(), 4.into())]),
                 "qwen2_moe" => json.extend(of_experts[..3].iter().map(|key| ((*key).to_owned(), 4.into()))),
-                "qwen3_moe" => json.extend(of_experts[..2].iter().map(|key| ((*key).to_owned(), 4.into()))),
+                "qwen3_moe" | "lfm2_moe" => json.extend(of_experts[..2].iter().map(|key| ((*key).to_owned(), 4.into()))),
                 "olmoe" => json.extend([("num_experts".to_owned(), 4.into())]),
                 "glm4_moe" => json.extend([(of_experts[1].to_owned(), 4.into()), (of_experts[3].to_owned(), 4.into())]),
                 _ => {}
             }
             if json.keys().any(|key| key.contains("experts")) {
                 json.insert("num_experts_per_tok".to_owned(), 2.into());
+            }
+            if family.model_type == "lfm2_moe" {
+                json.insert("layer_types".to_owned(), vec!["full_attention"].into());
             }
             if family.model_type == "qwen3_next" {
                 json.insert("num_experts".to_owned(), 0.into());

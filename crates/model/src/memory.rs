@@ -6,7 +6,7 @@
 use anyhow::{Result, bail};
 
 use super::config::{DecoderConfig, HeadKind, Positions, QkNorm, Residual};
-use super::experts::{MixtureConfig, RouterScores};
+use super::experts::MixtureConfig;
 use super::linear_attention::RecurrentKind;
 use super::ops::{BLOCK, DELTA_CHUNK, attention::QUERIES, head};
 use burnish_util::machine::amount;
@@ -163,8 +163,8 @@ impl DecoderConfig {
     /// The parameters of one mixture.
     fn of_mixture(&self, mixture: &MixtureConfig) -> ElementCount {
         let (h, count) = (self.hidden(), mixture.experts as ElementCount);
-        let has_choice_bias = matches!(mixture.router.scores, RouterScores::Sigmoid { .. });
-        let router = count * (h + ElementCount::from(mixture.router.bias) + ElementCount::from(has_choice_bias));
+        let biases = [mixture.router.bias, mixture.router.choice_bias].map(ElementCount::from);
+        let router = count * (h + biases.iter().sum::<ElementCount>());
         let shared = mixture
             .shared
             .as_ref()

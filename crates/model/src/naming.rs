@@ -14,6 +14,8 @@ pub struct Naming {
     pub rotates_pairs: bool,
     /// True if files hold the projections of blocks as [in, out] (GPT-2's Conv1D).
     pub transposed: bool,
+    /// The path of a block's experts in transformers' modules, where one tensor has a matrix of all of them.
+    pub experts: &'static str,
     /// The name of the head in the family's token classifiers.
     pub classifier: &'static str,
     /// Suffixes of tensors in old files that are not parameters: masks and rotary frequencies.
@@ -69,6 +71,7 @@ pub(crate) const PLAIN: Naming = Naming {
     fused_gate_up: false,
     rotates_pairs: false,
     transposed: false,
+    experts: ".mlp.experts",
     classifier: "score",
     buffers: &[".rotary_emb.inv_freq"],
 };

@@ -23,7 +23,7 @@ pub(crate) fn read_experts<'t>(
     config: &DecoderConfig,
 ) -> Result<(Vec<&'t String>, Vec<f32>)> {
     let layout = config.mixture.as_ref().map_or(ExpertLayout::PerExpert, |mixture| mixture.layout);
-    let (all, part) = parameter.of_all();
+    let (all, part) = parameter.of_all(config.naming);
     let find = |name: &str| name_in_files(tensors, name, name);
     match (layout, find(&all)) {
         (ExpertLayout::PerExpert, None) => {
@@ -156,7 +156,7 @@ pub(crate) fn written_experts(
 ) -> Vec<WrittenExperts> {
     match config.mixture.as_ref().map(|mixture| mixture.layout) {
         Some(ExpertLayout::Interleaved) => {
-            let (name, part) = parameter.of_all();
+            let (name, part) = parameter.of_all(config.naming);
             let place = Interleaved::new(shape, part, parameter.is_bias);
             let shape = place.whole.clone();
             let put = move |tensor: &mut [f32]| {
@@ -183,6 +183,7 @@ pub(crate) fn written_experts(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::naming::PLAIN;
 
     #[test]
     fn packed_rows_alternate_between_gate_and_up() {
@@ -198,7 +199,7 @@ mod tests {
 
     #[test]
     fn names_of_experts_are_parsed() {
-        let of = |parameter| FileExperts::of(parameter).map(|parsed| parsed.of_all());
+        let of = |parameter| FileExperts::of(parameter).map(|parsed| parsed.of_all(&PLAIN));
         assert_eq!(
             of("model.layers.1.mlp.experts.up_proj"),
             Some(("model.layers.1.mlp.experts.gate_up_proj".to_owned(), Some(1)))

@@ -2,6 +2,9 @@
 
 use crate::naming::Naming;
 
+/// The path of experts in a block of the network.
+const PATH: &str = ".mlp.experts";
+
 /// A parameter of experts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileExperts<'a> {
@@ -15,7 +18,7 @@ pub(crate) struct FileExperts<'a> {
 impl<'a> FileExperts<'a> {
     /// Parses a parameter's name; `None` for a parameter that does not belong to experts.
     pub(crate) fn of(parameter: &'a str) -> Option<Self> {
-        let (path, name) = parameter.rsplit_once('.').filter(|(path, _)| path.ends_with(".mlp.experts"))?;
+        let (path, name) = parameter.rsplit_once('.').filter(|(path, _)| path.ends_with(PATH))?;
         let (projection, is_bias) = name.strip_suffix("_bias").map_or((name, false), |projection| (projection, true));
         Some(Self { path, projection, is_bias })
     }
@@ -27,12 +30,13 @@ impl<'a> FileExperts<'a> {
     }
 
     /// The path of the tensor with all experts in files that have such, and the part of its rows: gate, up or all.
-    pub(crate) fn of_all(&self) -> (String, Option<usize>) {
+    pub(crate) fn of_all(&self, naming: &Naming) -> (String, Option<usize>) {
         let (name, part) = match self.projection {
             "gate_proj" => ("gate_up_proj", Some(0)),
             "up_proj" => ("gate_up_proj", Some(1)),
             name => (name, None),
         };
-        (format!("{}.{name}{}", self.path, if self.is_bias { "_bias" } else { "" }), part)
+        let path = self.path.replace(PATH, naming.experts);
+        (format!("{path}.{name}{}", if self.is_bias { "_bias" } else { "" }), part)
     }
 }

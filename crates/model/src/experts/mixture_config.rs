@@ -12,8 +12,7 @@ pub enum RouterScores {
     Softmax,
     /// The softmax over the chosen experts gives the weights: the softmax over all, divided by the sum of the chosen.
     SoftmaxOfChosen,
-    /// The sigmoid of each logit gives the weights; the scores have a bias in addition. If `normalised`, the weights are divided
-    /// by their sum.
+    /// The sigmoid of each logit is both. If `normalised`, the weights are divided by their sum.
     Sigmoid { normalised: bool },
 }
 
@@ -23,6 +22,10 @@ pub struct RouterConfig {
     pub scores: RouterScores,
     /// True if the logits have a bias.
     pub bias: bool,
+    /// True if the scores by which experts are chosen have a bias, which is not trained.
+    pub choice_bias: bool,
+    /// Added to the sum by which sigmoids are divided.
+    pub sum_eps: f64,
     /// Groups of consecutive experts: their number, and the number of groups that a token may use.
     pub groups: Option<(usize, usize)>,
     /// The number of best experts whose scores are added up as the score of a group.
@@ -111,6 +114,8 @@ impl HfReader<'_> {
             router: RouterConfig {
                 scores: RouterScores::SoftmaxOfChosen,
                 bias: false,
+                choice_bias: false,
+                sum_eps: 1e-20,
                 groups: None,
                 best_of_group: 1,
                 scale: 1.0,

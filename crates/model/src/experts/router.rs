@@ -63,7 +63,7 @@ pub(super) fn weights(logits: Tensor<2>, groups: &Groups, config: &MixtureConfig
         RouterScores::SoftmaxOfChosen => softmax(logits.gather(1, index)),
         RouterScores::Sigmoid { normalised } => {
             let weights = activation::sigmoid(logits.gather(1, index));
-            if normalised { weights.clone() / (weights.sum_dim(1) + 1e-20) } else { weights }
+            if normalised { weights.clone() / (weights.sum_dim(1) + config.router.sum_eps as f32) } else { weights }
         }
     };
     if config.router.scale == 1.0 { weights } else { weights * config.router.scale as f32 }

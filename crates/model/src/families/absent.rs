@@ -88,7 +88,6 @@ pub static ABSENT: &[AbsentModels] = &[
             "jamba",
             "kimi_linear",
             "lara_mini",
-            "lfm2_moe",
             "lfm3",
             "mamba",
             "mamba2",

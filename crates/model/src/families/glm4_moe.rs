@@ -43,6 +43,7 @@ pub(super) const FAMILY: Family = Family {
             mixture: Some(MixtureConfig {
                 router: RouterConfig {
                     scores: RouterScores::Sigmoid { normalised: config.bool_or("norm_topk_prob", true)? },
+                    choice_bias: true,
                     groups: (groups > 1).then_some((groups, chosen)),
                     best_of_group: 2,
                     scale: config.f64_or("routed_scaling_factor", 1.0)?,

@@ -1,10 +1,11 @@
 //! LFM2 (`Lfm2ForCausalLM`): gated short convolutions, with attention in some layers.
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::Family;
 use crate::config::{DecoderConfig, Positions, QkNorm};
+use crate::hf_reader::HfReader;
 use crate::linear_attention::{RecurrentKind, RecurrentLayers};
 use crate::naming::{Naming, PLAIN};
 use crate::rope::RopeConfig;
@@ -14,8 +15,7 @@ pub(super) const FAMILY: Family = Family {
     class: "Lfm2",
     doc: "LFM2 (dense): gated short convolutions, with attention of normalised queries and keys in some layers",
     read: |config| {
-        let (hidden, heads, layers) =
-            (config.usize("hidden_size")?, config.heads("num_attention_heads")?, config.layers("num_hidden_layers")?);
+        let layers = config.layers("num_hidden_layers")?;
         let mut intermediate =
             config.usize(if config.get("block_ff_dim").is_some() { "block_ff_dim" } else { "intermediate_size" })?;
         config.unused(&["intermediate_size"]);
@@ -44,7 +44,6 @@ pub(super) const FAMILY: Family = Family {
             intermediate = ((2 * intermediate / 3) as f64 * factor) as usize;
             intermediate = intermediate.next_multiple_of(multiple);
         }
-        let bias = config.bool_or("conv_bias", false)?;
         let index = |item: &Value| item.as_u64().filter(|layer| (*layer as usize) < layers);
         let list = |value: &Value| {
             let all = value.as_array().and_then(|all| all.iter().map(index).collect::<Option<Vec<u64>>>());
@@ -52,35 +51,51 @@ pub(super) const FAMILY: Family = Family {
         };
         let attends: Option<Vec<u64>> = config.get("full_attn_idxs").map(list).transpose()?;
         let is_conv = |layer: usize| attends.as_ref().is_some_and(|attends| !attends.contains(&(layer as u64)));
-        let shape = config.shape(hidden, heads, config.usize("num_key_value_heads")?, intermediate, layers)?;
-        let tied = config.bool_or("tie_word_embeddings", true)?;
-        Ok(DecoderConfig {
-            head_dim: config.head_dim()?,
-            norm_eps: config.f64_or("norm_eps", 1e-5)?,
-            positions: Positions::Rotary(RopeConfig::read_whole(config, config.f64_or("theta", 1e6)?)?),
-            qk_norm: QkNorm::PerHead,
-            tie_word_embeddings: config.bool_or("tie_embedding", tied)?,
-            recurrent_layers: Some(RecurrentLayers {
-                layers: config.recurrent(layers, "conv", is_conv)?,
-                kind: RecurrentKind::ShortConv { kernel: config.kernel("conv_L_cache", 3)?, bias },
-            }),
-            naming: &NAMING,
-            ..shape
-        })
+        common(config, intermediate, config.f64_or("theta", 1e6)?, is_conv)
     },
 };
+
+/// The decoder that LFM2 and LFM2-MoE share. `theta` is the base of rotary positions without one in `rope_parameters`; `is_conv`
+/// tells the layers of convolutions without `layer_types`.
+pub(super) fn common(
+    config: &HfReader,
+    intermediate: usize,
+    theta: f64,
+    is_conv: impl Fn(usize) -> bool,
+) -> Result<DecoderConfig> {
+    let (heads, layers) = (config.heads("num_attention_heads")?, config.layers("num_hidden_layers")?);
+    let key_heads = config.usize("num_key_value_heads")?;
+    let bias = config.bool_or("conv_bias", false)?;
+    let tied = config.bool_or("tie_word_embeddings", true)?;
+    Ok(DecoderConfig {
+        head_dim: config.head_dim()?,
+        norm_eps: config.f64_or("norm_eps", 1e-5)?,
+        positions: Positions::Rotary(RopeConfig::read_whole(config, theta)?),
+        qk_norm: QkNorm::PerHead,
+        tie_word_embeddings: config.bool_or("tie_embedding", tied)?,
+        recurrent_layers: Some(RecurrentLayers {
+            layers: config.recurrent(layers, "conv", is_conv)?,
+            kind: RecurrentKind::ShortConv { kernel: config.kernel("conv_L_cache", 3)?, bias },
+        }),
+        naming: &NAMING,
+        ..config.shape(config.usize("hidden_size")?, heads, key_heads, intermediate, layers)?
+    })
+}
 
 static NAMING: Naming = Naming {
     replace: &[
         ("model.norm.", "model.embedding_norm."),
         (".input_layernorm.", ".operator_norm."),
         (".post_attention_layernorm.", ".ffn_norm."),
-        (".mlp.gate_proj.", ".feed_forward.w1."),
-        (".mlp.up_proj.", ".feed_forward.w3."),
-        (".mlp.down_proj.", ".feed_forward.w2."),
+        (".mlp.e_score_correction_bias", ".feed_forward.expert_bias"),
+        (".mlp.", ".feed_forward."),
+        (".gate_proj.", ".w1."),
+        (".up_proj.", ".w3."),
+        (".down_proj.", ".w2."),
         (".self_attn.q_norm.", ".self_attn.q_layernorm."),
         (".self_attn.k_norm.", ".self_attn.k_layernorm."),
         (".self_attn.o_proj.", ".self_attn.out_proj."),
     ],
+    experts: ".feed_forward.experts",
     ..PLAIN
 };

@@ -18,6 +18,7 @@ mod gpt_neox;
 mod gpt_oss;
 mod granite;
 mod lfm2;
+mod lfm2_moe;
 mod llama;
 mod ministral;
 mod ministral3;
@@ -56,6 +57,7 @@ pub static FAMILIES: &[Family] = &[
     qwen3_5::FAMILY,
     qwen3_next::FAMILY,
     lfm2::FAMILY,
+    lfm2_moe::FAMILY,
     gemma::FAMILY,
     gemma2::FAMILY,
     gpt_neox::FAMILY,
