@@ -6,7 +6,8 @@ tests/model/transformers.rs reads. Checks any checkpoint of ours against transfo
     BURNISH_GOLDENS=check cargo test --release --test model transformers
 
 With `float64` as a second argument, all of the model computes in float64, also where its source says float32: gradients of
-the gates of a delta net are small sums of large terms, which torch's float32 gives to four digits only.
+the gates of a delta net are small sums of large terms, which torch's float32 gives to four digits only. Further arguments
+are the lengths of the sequences.
 """
 import inspect
 import json
@@ -18,7 +19,8 @@ import transformers
 
 warnings.filterwarnings("ignore")
 folder = sys.argv[1]
-dtype = torch.float64 if sys.argv[2:] == ["float64"] else torch.float32
+dtype = torch.float64 if sys.argv[2:3] == ["float64"] else torch.float32
+lengths = [int(length) for length in sys.argv[3:]] or [5, 11, 17]
 kind = transformers.AutoModelForCausalLM
 if dtype == torch.float64:
     kind = type(kind.from_pretrained(folder))
@@ -26,16 +28,22 @@ if dtype == torch.float64:
     source = inspect.getsource(module).replace("torch.float32", "torch.float64").replace(".float()", ".double()")
     exec(compile(source.replace("dtype=torch.float)", "dtype=torch.float64)"), module.__file__, "exec"), module.__dict__)
     kind = getattr(module, kind.__name__)
-model = kind.from_pretrained(folder, dtype=dtype, attn_implementation="eager")
+model = kind.from_pretrained(folder, dtype=dtype, attn_implementation="eager", experts_implementation="eager")
+routers = [module for module in model.modules() if type(module).__name__.endswith("TopKRouter")]
+chosen = []
+for router in routers:
+    router.register_forward_hook(lambda _, inputs, output: chosen.append(output[2].tolist()))
 vocab = model.config.vocab_size
 generator = torch.Generator().manual_seed(20261121)
-seqs = [torch.randint(0, vocab, (n,), generator=generator).tolist() for n in (5, 11, 17)]
+seqs = [torch.randint(0, vocab, (n,), generator=generator).tolist() for n in lengths]
 
-sequences = []
+sequences, experts = [], []
 for ids in seqs:
     x = torch.tensor([ids])
     with torch.no_grad():
+        chosen.clear()
         logits = model(x).logits[0]
+        experts.append(list(chosen))
         log_p = torch.log_softmax(logits, -1)
         cur = x
         for _ in range(12):
@@ -69,6 +77,8 @@ with torch.no_grad():
 step["param_abs_sum"] = {name: p.abs().sum(dtype=torch.float64).item() for name, p in named.items()}
 golden = {"transformers": transformers.__version__, "torch": torch.__version__, "seqs": seqs, "sequences": sequences,
           "loss": value.item(), "grad_norm": total, "grad_norms": norms, "adamw_step": step}
+if routers:
+    golden["experts"] = experts  # [sequence][mixture][token][k], in the router's order
 with open(f"{folder}/golden.json", "w") as f:
     json.dump(golden, f)
 print(f"{folder}/golden.json: transformers {transformers.__version__}, loss {value.item():.6f}")

@@ -12,7 +12,7 @@ use safetensors::tensor::TensorView;
 use serde_json::{Value, json};
 
 use crate::device::device;
-use crate::transformers::model_folders;
+use crate::transformers::{model_folders, module_name};
 
 fn goldens() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
@@ -187,7 +187,13 @@ fn golden_rope() {
 /// and saved as a language model.
 #[test]
 fn the_text_part_of_a_model_of_images_and_text() {
-    let source = golden("qwen3_5_text");
+    text_part("qwen3_5_text", "qwen3_5", "Qwen3_5");
+    text_part("qwen3_5_moe_text", "qwen3_5_moe", "Qwen3_5Moe");
+}
+
+/// Puts a golden model into a folder as published ones are: experts of a layer share two tensors.
+fn text_part(golden_model: &str, whole: &str, class: &str) {
+    let source = golden(golden_model);
     let folder = tempfile::tempdir().unwrap();
     let mut text = config(&source);
     let inner = text.as_object_mut().unwrap();
@@ -196,15 +202,26 @@ fn the_text_part_of_a_model_of_images_and_text() {
     let rope = inner["rope_parameters"].as_object_mut().unwrap();
     rope.extend([("mrope_section".to_owned(), json!([1, 0, 0])), ("mrope_interleaved".to_owned(), json!(true))]);
     let whole = json!({
-        "model_type": "qwen3_5", "architectures": ["Qwen3_5ForConditionalGeneration"], "text_config": text,
+        "model_type": whole, "architectures": [format!("{class}ForConditionalGeneration")], "text_config": text,
         "vision_config": {"depth": 2}, "image_token_id": 7, "tie_word_embeddings": false,
     });
     std::fs::write(folder.path().join("config.json"), whole.to_string()).unwrap();
-    let renamed = |(name, x): (String, (Vec<usize>, Vec<f32>))| match name.strip_prefix("model.") {
-        Some(rest) => (format!("model.language_model.{rest}"), x),
-        None => (name, x),
+    let renamed = |name: String| match name.strip_prefix("model.") {
+        Some(rest) => format!("model.language_model.{rest}"),
+        None => name,
     };
-    let mut all: Tensors = tensors(&source).into_iter().map(renamed).collect();
+    let mut all = Tensors::new();
+    // The order of names is the order of experts up to 10 experts, and of gate before up.
+    for (name, (shape, x)) in tensors(&source) {
+        let module = module_name(&name);
+        if module == name {
+            all.insert(renamed(name), (shape, x));
+            continue;
+        }
+        let (joined, values) = all.entry(renamed(module)).or_insert((vec![8, 0, shape[1]], Vec::new()));
+        values.extend(x);
+        joined[1] = values.len() / (8 * shape[1]);
+    }
     all.insert("model.visual.blocks.0.norm1.weight".to_owned(), (vec![4], vec![1.0; 4]));
     all.insert("mtp.norm.weight".to_owned(), (vec![32], vec![1.0; 32]));
     write(&folder.path().join("model.safetensors"), &all, Dtype::F32, &|x| x.to_le_bytes().to_vec());
@@ -213,7 +230,8 @@ fn the_text_part_of_a_model_of_images_and_text() {
     model.save(copy.path()).unwrap();
     assert_eq!(tensors(copy.path()), tensors(&source));
     let saved = config(copy.path());
-    assert_eq!((&saved["model_type"], &saved["architectures"]), (&json!("qwen3_5_text"), &json!(["Qwen3_5ForCausalLM"])));
+    let language_model = (json!(golden_model), json!([format!("{class}ForCausalLM")]));
+    assert_eq!((saved["model_type"].clone(), saved["architectures"].clone()), language_model);
     assert_eq!(load(copy.path()).unwrap().config, model.config);
 }
 

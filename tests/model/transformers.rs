@@ -162,6 +162,19 @@ fn torch(numbers: &serde_json::Map<String, Value>, name: &str) -> f64 {
     number.and_then(Value::as_f64).unwrap_or_else(|| panic!("{name} is unknown to torch"))
 }
 
+/// The largest relative difference of a gradient's norm from transformers' that rounding to float32 explains.
+fn float32_rounding(model: &str) -> f64 {
+    match model {
+        // In layer 0, outputs of the delta rule come as near 0 as 5e-6, because queries and keys are nearly orthogonal. The norm
+        // behind it divides by them, so that its gradients have the rounding of queries and keys a thousand times larger.
+        // transformers in float32 with the terms of its linear layers added in 20 other orders differs from its float64 by up to
+        // 5.2e-4 in the total norm and 7.4e-4 in that of the embedding. Here these are 1.9e-4 and 2.7e-4.
+        // `qwen3_5_moe_float64` has other weights, and the common bound.
+        "qwen3_5_moe_text" => 1e-3,
+        _ => 5e-5,
+    }
+}
+
 /// The mean negative log-likelihood of all predicted tokens, with its gradients.
 pub(crate) fn supervised(model: &CausalLm, seqs: &[Vec<u32>], gradients: &mut Gradients) -> f64 {
     let batch: Vec<Sequence> = seqs.iter().map(|s| Sequence::new(&s[..1], &s[1..])).collect();
@@ -182,8 +195,9 @@ fn golden_backward_and_adamw() {
         let mut gradients = Gradients::default();
         let loss = supervised(&model, &seqs, &mut gradients);
         close(&format!("{name} loss"), &[loss as f32], &[golden["loss"].as_f64().unwrap() as f32], 3e-6);
+        let rounding = float32_rounding(&name);
         let total = golden["grad_norm"].as_f64().unwrap() as f32;
-        close(&format!("{name} grad norm"), &[gradients.norm() as f32], &[total], 5e-5);
+        close(&format!("{name} grad norm"), &[gradients.norm() as f32], &[total], rounding as f32);
         let expected = golden["grad_norms"].as_object().unwrap();
         // A file may hold several of our parameters as one tensor.
         let mut squares: BTreeMap<String, f64> = BTreeMap::new();
@@ -194,7 +208,7 @@ fn golden_backward_and_adamw() {
         for (parameter, square) in squares {
             let (norm, expected) = (square.sqrt(), torch(expected, &parameter));
             // A gradient that is 0 but for rounding is that of a bias of keys that do not rotate.
-            let bound = (5e-5 * expected).max(1e-7 * gradients.norm());
+            let bound = (rounding * expected).max(1e-7 * gradients.norm());
             assert!((norm - expected).abs() <= bound, "{name} {parameter}: {norm}, torch has {expected}");
         }
 

@@ -164,6 +164,7 @@ pub struct TextPart {
 /// All models of images and text whose language model is read.
 pub static TEXT_PARTS: &[TextPart] = &[
     TextPart { whole: "qwen3_5", model_type: "qwen3_5_text", class: "Qwen3_5ForCausalLM", defaults: &[] },
+    TextPart { whole: "qwen3_5_moe", model_type: "qwen3_5_moe_text", class: "Qwen3_5MoeForCausalLM", defaults: &[] },
     TextPart {
         whole: "gemma3",
         model_type: "gemma3_text",
@@ -291,7 +292,7 @@ mod tests {
         };
         for family in FAMILIES.iter().filter(|family| family.model_type != "gpt2") {
             let frequencies = match family.model_type {
-                "gpt_neox" | "qwen3_5_text" | "qwen3_next" => 2,
+                "gpt_neox" | "qwen3_5_text" | "qwen3_5_moe_text" | "qwen3_next" => 2,
                 "glm" | "glm4" | "glm4_moe" => 4,
                 _ => 8,
             };
@@ -319,7 +320,7 @@ mod tests {
             let of_experts = ["num_experts", "moe_intermediate_size", "shared_expert_intermediate_size", "n_routed_experts"];
             match family.model_type {
                 "mixtral" | "gpt_oss" => json.extend([("num_local_experts".to_owned(), 4.into())]),
-                "qwen2_moe" => json.extend(of_experts[..3].iter().map(|key| ((*key).to_owned(), 4.into()))),
+                "qwen2_moe" | "qwen3_5_moe_text" => json.extend(of_experts[..3].iter().map(|key| ((*key).to_owned(), 4.into()))),
                 "qwen3_moe" | "lfm2_moe" => json.extend(of_experts[..2].iter().map(|key| ((*key).to_owned(), 4.into()))),
                 "olmoe" => json.extend([("num_experts".to_owned(), 4.into())]),
                 "glm4_moe" => json.extend([(of_experts[1].to_owned(), 4.into()), (of_experts[3].to_owned(), 4.into())]),

@@ -106,8 +106,6 @@ pub static ABSENT: &[AbsentModels] = &[
     AbsentModels {
         reason: "its experts are routed in a way that is not here",
         model_types: &[
-            "qwen3_5_moe",
-            "qwen3_5_moe_text",
             "afmoe",
             "aria_text",
             "beam",

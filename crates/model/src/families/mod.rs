@@ -33,6 +33,7 @@ mod qwen2;
 mod qwen2_moe;
 mod qwen3;
 mod qwen3_5;
+mod qwen3_5_moe;
 mod qwen3_moe;
 mod qwen3_next;
 mod seed_oss;
@@ -55,6 +56,7 @@ pub static FAMILIES: &[Family] = &[
     gpt_oss::FAMILY,
     glm4_moe::FAMILY,
     qwen3_5::FAMILY,
+    qwen3_5_moe::FAMILY,
     qwen3_next::FAMILY,
     lfm2::FAMILY,
     lfm2_moe::FAMILY,

@@ -39,8 +39,8 @@ pub(super) const FAMILY: Family = Family {
 
 static NAMING: Naming = Naming { replace: &[(".linear_attn.a_log", ".linear_attn.A_log")], ..PLAIN };
 
-/// The mixtures: experts and a gated shared expert in every layer.
-fn mixture(config: &HfReader, layers: usize) -> Result<MixtureConfig> {
+/// The mixtures that Qwen3-Next and Qwen3.5-MoE share: experts and a gated shared expert in every layer.
+pub(super) fn mixture(config: &HfReader, layers: usize) -> Result<MixtureConfig> {
     let shared = SharedExpert { intermediate_size: config.heads("shared_expert_intermediate_size")?, gated: true };
     Ok(MixtureConfig { shared: Some(shared), ..config.mixture(&["num_experts"], "moe_intermediate_size", layers)? })
 }
