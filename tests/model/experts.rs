@@ -184,7 +184,7 @@ fn adapters_leave_the_experts_alone() {
             ..LoraSettings::default()
         });
         let chosen = select(config, &settings(&["all-linear"])).unwrap();
-        assert!(chosen.iter().any(|target| target.path.ends_with("q_proj")), "{name}");
+        assert!(chosen.iter().any(|target| target.path.ends_with("o_proj")), "{name}");
         assert!(!chosen.iter().any(|target| target.path.contains(".experts.")), "{name}");
         if config.mixture.as_ref().unwrap().layers.iter().all(|is_mixture| *is_mixture)
             && config.mixture.as_ref().unwrap().shared.is_none()

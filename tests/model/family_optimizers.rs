@@ -90,7 +90,18 @@ fn golden_optimizers_of_families() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     // Peers refuse or join the matrices of experts; the unit tests of the optimizers say what happens here.
-    let mixtures = ["qwen3_moe", "qwen2_moe", "mixtral", "olmoe", "gpt_oss", "glm4_moe", "qwen3_5_moe_text", "lfm2_moe"];
+    let mixtures = [
+        "qwen3_moe",
+        "qwen2_moe",
+        "mixtral",
+        "olmoe",
+        "gpt_oss",
+        "glm4_moe",
+        "qwen3_5_moe_text",
+        "lfm2_moe",
+        "deepseek_v3",
+        "deepseek_v2",
+    ];
     for family in FAMILIES.iter().filter(|family| !mixtures.contains(&family.model_type)) {
         for optimizer in ["Muon", "Adafactor", "AdamW8bit"] {
             let is_this = |(name, of): &(String, &str)| name == family.model_type && *of == optimizer;

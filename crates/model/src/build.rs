@@ -1,5 +1,7 @@
 //! Builds a network from its configuration and a source of parameters.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 use burn::module::Param;
 use burn::tensor::{Device, Tensor};
@@ -7,6 +9,8 @@ use burn::tensor::{Device, Tensor};
 use super::config::{DecoderConfig, HeadKind, NormKind, Positions, QkNorm, Residual};
 use super::decoder::{Attention, Block, Decoder, Embedding, Linear, Mlp, Norm, Trunk};
 use super::experts::{Experts, FeedForward, Mixture, MixtureConfig};
+use super::latent_attention::LatentAttention;
+use super::latent_shape::LatentShape;
 use super::linear_attention::{ConvKernel, DeltaNet, DeltaNetShape, RecurrentKind, ShortConv};
 use super::ops::tensor_from_vec;
 use super::weights::FreshHead;
@@ -85,9 +89,13 @@ impl Builder<'_> {
         let (c, h, residual) = (self.c, self.c.hidden_size, self.c.residual);
         let recurrent = c.recurrent(layer);
         Ok(Block {
-            self_attn: match recurrent {
-                None => Some(self.attention(&format!("{at}.self_attn"))?),
-                Some(_) => None,
+            self_attn: match (recurrent, c.latent) {
+                (None, None) => Some(self.attention(&format!("{at}.self_attn"))?),
+                _ => None,
+            },
+            latent_attn: match (recurrent, c.latent) {
+                (None, Some(shape)) => Some(self.latent_attention(&format!("{at}.latent_attn"), shape)?),
+                _ => None,
             },
             linear_attn: match recurrent {
                 Some(RecurrentKind::DeltaNet(shape)) => Some(self.delta_net(&format!("{at}.linear_attn"), shape)?),
@@ -185,6 +193,30 @@ impl Builder<'_> {
                 true => Some(self.vector(&format!("{at}.sinks"), c.num_attention_heads)?),
                 false => None,
             },
+        })
+    }
+
+    fn latent_attention(&mut self, at: &str, shape: LatentShape) -> Result<LatentAttention> {
+        let (c, mut linears) = (self.c, BTreeMap::new());
+        for (name, input, output, has_bias) in shape.linears(c.hidden_size, c.num_attention_heads) {
+            linears.insert(name, self.linear(&format!("{at}.{name}"), output, input, has_bias && c.qkv_bias)?);
+        }
+        let mut take = |name| linears.remove(name);
+        let [q_proj, q_a_proj, q_b_proj] = ["q_proj", "q_a_proj", "q_b_proj"].map(&mut take);
+        let [kv_a_proj_with_mqa, kv_b_proj, o_proj] =
+            ["kv_a_proj_with_mqa", "kv_b_proj", "o_proj"].map(|name| take(name).expect("a projection of latent attention"));
+        Ok(LatentAttention {
+            q_proj,
+            q_a_proj,
+            q_a_layernorm: match shape.query_rank {
+                Some(rank) => Some(self.norm(&format!("{at}.q_a_layernorm"), rank)?),
+                None => None,
+            },
+            q_b_proj,
+            kv_a_proj_with_mqa,
+            kv_a_layernorm: self.norm(&format!("{at}.kv_a_layernorm"), shape.rank)?,
+            kv_b_proj,
+            o_proj,
         })
     }
 

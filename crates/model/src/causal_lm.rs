@@ -145,7 +145,7 @@ impl CausalLm {
             }
         };
         let frequencies_of = |rope: &RopeConfig| -> Frequencies {
-            (rope.inverse_frequencies(config.head_dim).into(), rope.attention_factor as f32)
+            (rope.inverse_frequencies(config.rotary_dim()).into(), rope.attention_factor as f32)
         };
         let frequencies = match &config.positions {
             Positions::Rotary(rope) => Some(frequencies_of(rope)),

@@ -4,6 +4,7 @@ use anyhow::Result;
 
 use super::experts::{FileExperts, MixtureConfig};
 use super::hf_reader::HfReader;
+use super::latent_shape::LatentShape;
 use super::linear_attention::{RecurrentKind, RecurrentLayers};
 use super::naming::{self, Naming, TensorLocation};
 use super::ops::{Act, AttentionScoring};
@@ -144,6 +145,9 @@ pub struct DecoderConfig {
     pub logit_softcap: Option<f32>,
     /// True if q_proj holds a gate for each head, and the attention's output is multiplied by its sigmoid.
     pub output_gate: bool,
+    /// The sizes of attention over latent keys and values, in place of the projections of q, k and v. `head_dim` then is the size
+    /// of a head in the attention operation.
+    pub latent: Option<LatentShape>,
     /// The layers without attention; `None` if every layer has attention.
     pub recurrent_layers: Option<RecurrentLayers>,
     /// Sliding window of each layer: the number of latest keys that a query sees; all if `None`.
@@ -175,6 +179,11 @@ impl DecoderConfig {
     pub(crate) fn ropes(&self) -> impl Iterator<Item = &RopeConfig> {
         let Positions::Rotary(rope) = &self.positions else { return None.into_iter().chain(&self.local_rope) };
         Some(rope).into_iter().chain(&self.local_rope)
+    }
+
+    /// The number of dimensions of a head over which [`ropes`](Self::ropes) are defined.
+    pub(crate) fn rotary_dim(&self) -> usize {
+        self.latent.map_or(self.head_dim, |latent| latent.rotating)
     }
 
     /// The kind of a recurrent layer; `None` for a layer of attention.
@@ -240,6 +249,7 @@ impl HfReader<'_> {
             logit_scale: None,
             logit_softcap: None,
             output_gate: false,
+            latent: None,
             recurrent_layers: None,
             windows: vec![None; layers],
             embedding_scale: None,

@@ -9,6 +9,7 @@ use burn::tensor::{Device, Tensor, activation};
 
 use super::config::{DecoderConfig, QkNorm, Residual};
 use super::experts::{FeedForward, Mixture};
+use super::latent_attention::LatentAttention;
 use super::linear_attention::{DeltaNet, RecurrentKind, ShortConv};
 use super::ops::{fused, rope};
 use super::residual_stream::ResidualStream;
@@ -41,8 +42,9 @@ pub struct Attention {
 
 #[derive(Module, Debug)]
 pub struct Block {
-    /// `None` for a recurrent layer.
+    /// `None` for a layer with another mixer of tokens.
     pub self_attn: Option<Attention>,
+    pub(crate) latent_attn: Option<LatentAttention>,
     pub(crate) linear_attn: Option<DeltaNet>,
     pub(crate) conv: Option<ShortConv>,
     pub mlp: FeedForward,
@@ -172,6 +174,9 @@ fn ungated([q, k, v]: [Tensor<2>; 3], c: &DecoderConfig) -> ([Tensor<2>; 3], Opt
 impl Block {
     /// Mixes tokens: attention, or the layer's recurrence. x [n, h] -> [n, h], in the pass's dtype.
     fn mix(&self, x: Tensor<2>, pass: &Pass, layer: usize, mixer: &mut dyn TokenMixer) -> Tensor<2> {
+        if let (Some(attention), Some(shape)) = (&self.latent_attn, pass.config.latent) {
+            return attention.forward(x, shape, pass, layer, mixer);
+        }
         match (&self.self_attn, &self.linear_attn, &self.conv, pass.config.recurrent(layer)) {
             (Some(attention), ..) => attention.forward(x, pass, layer, mixer),
             (_, Some(net), _, Some(RecurrentKind::DeltaNet(shape))) => net.forward(x, shape, pass, layer, mixer),

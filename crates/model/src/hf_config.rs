@@ -226,12 +226,9 @@ fn check(config: &DecoderConfig) -> Result<()> {
         );
     }
     for rope in config.ropes() {
-        let rotated = rope.rotated(config.head_dim);
-        if rotated == 0 || rotated > config.head_dim || !rotated.is_multiple_of(2) {
-            bail!(
-                "config.json: {rotated} of the head's {} dimensions rotate; it must be an even number of them, and not 0",
-                config.head_dim
-            );
+        let (dims, rotated) = (config.rotary_dim(), rope.rotated(config.rotary_dim()));
+        if rotated == 0 || rotated > dims || !rotated.is_multiple_of(2) {
+            bail!("config.json: {rotated} of the head's {dims} dimensions rotate; it must be an even number of them, and not 0");
         }
     }
     Ok(())
@@ -294,6 +291,7 @@ mod tests {
             let frequencies = match family.model_type {
                 "gpt_neox" | "qwen3_5_text" | "qwen3_5_moe_text" | "qwen3_next" => 2,
                 "glm" | "glm4" | "glm4_moe" => 4,
+                "deepseek_v2" | "deepseek_v3" => 32,
                 _ => 8,
             };
             let mut rope = match family.model_type {
@@ -323,7 +321,10 @@ mod tests {
                 "qwen2_moe" | "qwen3_5_moe_text" => json.extend(of_experts[..3].iter().map(|key| ((*key).to_owned(), 4.into()))),
                 "qwen3_moe" | "lfm2_moe" => json.extend(of_experts[..2].iter().map(|key| ((*key).to_owned(), 4.into()))),
                 "olmoe" => json.extend([("num_experts".to_owned(), 4.into())]),
-                "glm4_moe" => json.extend([(of_experts[1].to_owned(), 4.into()), (of_experts[3].to_owned(), 4.into())]),
+                "glm4_moe" | "deepseek_v2" => {
+                    json.extend([(of_experts[1].to_owned(), 4.into()), (of_experts[3].to_owned(), 4.into())])
+                }
+                "deepseek_v3" => json.extend([(of_experts[1].to_owned(), 4.into()), (of_experts[3].to_owned(), 16.into())]),
                 _ => {}
             }
             if json.keys().any(|key| key.contains("experts")) {

@@ -240,8 +240,13 @@ impl<'a> HfReader<'a> {
 
     /// Reads `sliding_window`. null means no window, and a missing key `default`.
     pub(crate) fn window_or(&self, default: Option<usize>) -> Result<Option<usize>> {
-        match (self.get("sliding_window"), self.json.contains_key("sliding_window")) {
-            (Some(_), _) => Ok(Some(self.heads("sliding_window")?)),
+        self.heads_or_null("sliding_window", default)
+    }
+
+    /// Reads a size that is above 0; `None` for null, `default` for a missing key.
+    pub(crate) fn heads_or_null(&self, key: &str, default: Option<usize>) -> Result<Option<usize>> {
+        match (self.get(key), self.json.contains_key(key)) {
+            (Some(_), _) => Ok(Some(self.heads(key)?)),
             (None, true) => Ok(None),
             (None, false) => Ok(default),
         }

@@ -39,6 +39,8 @@ pub mod hf_reader;
 mod kernel_cache;
 pub mod kv_cache;
 pub mod labels;
+mod latent_attention;
+mod latent_shape;
 pub mod linear_attention;
 pub mod lora;
 mod low_precision_weights;

@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 
 use super::config::{DecoderConfig, HeadKind, Positions, QkNorm, Residual};
 use super::experts::MixtureConfig;
+use super::latent_shape::LatentShape;
 use super::linear_attention::RecurrentKind;
 use super::ops::{BLOCK, DELTA_CHUNK, attention::QUERIES, head};
 use burnish_util::machine::amount;
@@ -20,6 +21,9 @@ pub const BYTES: ElementCount = 4;
 
 /// The largest supported number of parameters; the largest published models have 2^41.
 const MAX_PARAMETERS: ElementCount = 1 << 46;
+
+/// The typical name of a matrix of attention over latent keys.
+const LATENT_MATRIX: &str = "model.layers.0.latent_attn.kv_b_proj.weight";
 
 /// The largest batch of a pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -98,12 +102,20 @@ impl DecoderConfig {
             ("model.embed_tokens.weight", vec![self.vocab_size, h], 1),
             ("model.embed_positions.weight", vec![positions, h], 1),
             ("lm_head.weight", vec![head, h], 1),
-            ("model.layers.0.self_attn.q_proj.weight", vec![queries, h], attends),
-            ("model.layers.0.self_attn.k_proj.weight", vec![kv, h], 2 * attends),
-            ("model.layers.0.self_attn.o_proj.weight", vec![h, q], attends),
             ("model.layers.0.mlp.up_proj.weight", vec![i, h], into * self.dense_layers()),
             ("model.layers.0.mlp.down_proj.weight", vec![h, i], self.dense_layers()),
         ];
+        match self.latent {
+            Some(latent) => {
+                let linears = latent.linears(h, self.num_attention_heads).into_iter();
+                shapes.extend(linears.map(|(_, input, output, _)| (LATENT_MATRIX, vec![output, input], attends)));
+            }
+            None => shapes.extend([
+                ("model.layers.0.self_attn.q_proj.weight", vec![queries, h], attends),
+                ("model.layers.0.self_attn.k_proj.weight", vec![kv, h], 2 * attends),
+                ("model.layers.0.self_attn.o_proj.weight", vec![h, q], attends),
+            ]),
+        }
         shapes.extend(self.mixture.iter().flat_map(|mixture| mixture_shapes(mixture, h)));
         if let Some(recurrent) = &self.recurrent_layers {
             let linears = recurrent.kind.linears(h);
@@ -122,7 +134,7 @@ impl DecoderConfig {
     }
 
     fn parameters(&self) -> ElementCount {
-        let (h, i, q, kv) = (self.hidden(), self.intermediate(), self.queries(), self.keys());
+        let (h, q, kv) = (self.hidden(), self.queries(), self.keys());
         let bias = |has: bool, count: ElementCount| if has { count } else { 0 };
         let norm_of = |width: ElementCount| bias(self.norm.has_weight(), width) + bias(self.norm.has_bias(), width);
         let qk_norms = match self.qk_norm {
@@ -131,12 +143,13 @@ impl DecoderConfig {
             QkNorm::AllHeads => norm_of(q + kv),
         } + bias(self.attention_sinks, self.heads());
         let queries = if self.output_gate { 2 * q } else { q };
-        let attention =
-            queries * h + q * h + 2 * kv * h + bias(self.qkv_bias, queries + 2 * kv) + bias(self.o_bias, h) + qk_norms;
+        let attention = match self.latent {
+            Some(latent) => self.latent_parameters(latent),
+            None => queries * h + q * h + 2 * kv * h + bias(self.qkv_bias, queries + 2 * kv) + bias(self.o_bias, h) + qk_norms,
+        };
         let recurrent = self.recurrent_count() as ElementCount;
         let mixing = (self.layers() - recurrent) * attention + recurrent * self.recurrent_parameters();
-        let into = if self.gated { 2 } else { 1 };
-        let mlp = (into + 1) * i * h + bias(self.mlp_bias, into * i + h);
+        let mlp = self.mlp_parameters(self.intermediate_size);
         let norm = norm_of(h);
         let norms = norm * self.residual.norms() as ElementCount;
         let head = match self.head {
@@ -149,9 +162,23 @@ impl DecoderConfig {
         self.vocabulary() * h + head + positions + mixing + self.layers() * norms + self.dense_layers() * mlp + mixtures + norm
     }
 
+    /// The parameters of one layer of attention over latent keys.
+    fn latent_parameters(&self, latent: LatentShape) -> ElementCount {
+        let (h, heads) = (self.hidden_size, self.num_attention_heads);
+        let product = |(_, input, output, _)| input as ElementCount * output as ElementCount;
+        let matrices = latent.linears(h, heads).into_iter().map(product).sum::<ElementCount>();
+        matrices + latent.other_parameters(h, heads, self.qkv_bias) as ElementCount
+    }
+
     /// The number of layers that have an MLP.
     fn dense_layers(&self) -> ElementCount {
         self.layers() - self.mixture.as_ref().map_or(0, |mixture| mixture.count() as ElementCount)
+    }
+
+    /// The parameters of an MLP of this width.
+    fn mlp_parameters(&self, intermediate: usize) -> ElementCount {
+        let (h, i, into) = (self.hidden(), intermediate as ElementCount, if self.gated { 2 } else { 1 });
+        (into + 1) * i * h + if self.mlp_bias { into * i + h } else { 0 }
     }
 
     /// The parameters of one expert.
@@ -168,7 +195,7 @@ impl DecoderConfig {
         let shared = mixture
             .shared
             .as_ref()
-            .map_or(0, |shared| 3 * h * shared.intermediate_size as ElementCount + if shared.gated { h } else { 0 });
+            .map_or(0, |shared| self.mlp_parameters(shared.intermediate_size) + if shared.gated { h } else { 0 });
         count * self.expert(mixture) + router + shared
     }
 
@@ -242,7 +269,9 @@ impl DecoderConfig {
         let norms = if self.residual == Residual::Sandwich { 6 * h } else { 4 * h };
         let mlp = if self.gated { 3 * i } else { 2 * i };
         let gates = if self.output_gate { 3 * q } else { 0 };
-        let (attention, recurrent) = (2 * q + 2 * kv + self.heads() + gates, self.recurrent_activations());
+        let plain = 2 * q + 2 * kv + self.heads() + gates;
+        let attention = self.latent.map_or(plain, |latent| latent.activations(self.num_attention_heads) as ElementCount);
+        let recurrent = self.recurrent_activations();
         let count = self.recurrent_count() as ElementCount;
         let mixtures = self.layers() - self.dense_layers();
         let layers = match checkpointing {

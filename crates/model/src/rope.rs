@@ -102,6 +102,27 @@ impl RopeConfig {
         Self::of(&Nested::read(config)?, config, config.f64_or("rope_theta", default_theta)?, outer_partial)?.whole()
     }
 
+    /// Reads the rotation of a part of each head, of `dims` dimensions, all of which rotate.
+    ///
+    /// # Errors
+    /// Like [`read_whole`](Self::read_whole).
+    pub(crate) fn read_part(config: &HfReader, dims: usize) -> Result<Self> {
+        let (theta, partial) = (config.f64_or("rope_theta", 10_000.0)?, config.f64_or("partial_rotary_factor", 1.0)?);
+        Self::of_head(&Nested::read(config)?, config, theta, partial, || Ok(dims))?.whole()
+    }
+
+    /// Reads the factor on queries, and on keys too, of a scaling with `mscale_all_dim` (DeepSeek); 1 without it.
+    ///
+    /// # Errors
+    /// If the `factor` of the scaling is missing.
+    pub(crate) fn magnitude(config: &HfReader) -> Result<f64> {
+        let nested = Nested::read(config)?;
+        match nested.nonzero("mscale_all_dim").filter(|_| nested.kind() != "default") {
+            Some(all) => Ok(magnitude(nested.need("factor")?, all)),
+            None => Ok(1.0),
+        }
+    }
+
     fn whole(self) -> Result<Self> {
         ensure!(
             self.partial == 1.0,
@@ -141,6 +162,17 @@ impl RopeConfig {
     }
 
     fn of(nested: &Nested, config: &HfReader, outer_theta: f64, outer_partial: f64) -> Result<Self> {
+        Self::of_head(nested, config, outer_theta, outer_partial, || config.head_dim())
+    }
+
+    /// Reads a rotation of heads with `dims` dimensions.
+    fn of_head(
+        nested: &Nested,
+        config: &HfReader,
+        outer_theta: f64,
+        outer_partial: f64,
+        dims: impl Fn() -> Result<usize>,
+    ) -> Result<Self> {
         let theta = nested.number("rope_theta").unwrap_or(outer_theta);
         let partial = nested.number("partial_rotary_factor").unwrap_or(outer_partial);
         let longest = config.f64_or("max_position_embeddings", 2048.0)?;
@@ -165,9 +197,9 @@ impl RopeConfig {
                 };
                 (scaling, 1.0)
             }
-            "yarn" => nested.yarn(factor, theta, partial * config.head_dim()? as f64, original)?,
+            "yarn" => nested.yarn(factor, theta, partial * dims()? as f64, original)?,
             // Early files of Phi-3 call it `su`.
-            "longrope" | "su" => nested.long_rope(factor, partial * config.head_dim()? as f64, original)?,
+            "longrope" | "su" => nested.long_rope(factor, partial * dims()? as f64, original)?,
             other => {
                 bail!("rope type `{other}` is not supported; supported are default, linear, dynamic, yarn, longrope, llama3")
             }
@@ -299,7 +331,6 @@ impl<'a> Nested<'a> {
         if self.0.is_some_and(|map| !map.contains_key("factor")) {
             bail!("rope parameters: `factor` is missing");
         }
-        let magnitude = |scale: f64, m: f64| if scale <= 1.0 { 1.0 } else { 0.1 * m * scale.ln() + 1.0 };
         let attention_factor =
             self.number("attention_factor").unwrap_or_else(|| match (self.nonzero("mscale"), self.nonzero("mscale_all_dim")) {
                 (Some(m), Some(all)) => magnitude(factor, m) / magnitude(factor, all),
@@ -331,6 +362,11 @@ impl<'a> Nested<'a> {
         }
         Ok((RopeScaling::LongRope { divisors, original: original as usize }, attention_factor))
     }
+}
+
+/// YaRN's factor on queries and keys for positions divided by `scale`, with a weight of its growth.
+fn magnitude(scale: f64, weight: f64) -> f64 {
+    if scale <= 1.0 { 1.0 } else { 0.1 * weight * scale.ln() + 1.0 }
 }
 
 /// cos and sin [positions, frequencies], in f32 as transformers computes them.

@@ -64,7 +64,7 @@ impl SkippedTensor {
             Self::MaskedScore => to_f32(tensor).is_ok_and(|values| values.iter().all(|score| *score <= MASKED)),
             Self::Frequencies => {
                 let Positions::Rotary(rope) = &config.positions else { return false };
-                let (computed, rounding) = (rope.inverse_frequencies(config.head_dim), 4.0 / 256.0);
+                let (computed, rounding) = (rope.inverse_frequencies(config.rotary_dim()), 4.0 / 256.0);
                 to_f32(tensor).is_ok_and(|stored| {
                     // Files in 16 bits hold rounded frequencies, the smallest in steps of 6e-8.
                     let is_near = |(a, b): (&f32, &f32)| (a - b).abs() <= rounding * b.abs() + 6e-8;

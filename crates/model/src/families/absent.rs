@@ -135,12 +135,10 @@ pub static ABSENT: &[AbsentModels] = &[
         ],
     },
     AbsentModels {
-        reason: "its attention is over latent keys, which is not here",
+        reason: "its attention is over latent keys in another way than here",
         model_types: &[
             "axk1",
             "axk2",
-            "deepseek_v2",
-            "deepseek_v3",
             "deepseek_v32",
             "deepseek_v4",
             "dots3_note",

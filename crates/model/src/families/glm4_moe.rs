@@ -1,10 +1,8 @@
 //! GLM-4.5 (`Glm4MoeForCausalLM`): partial rotary positions, mixtures of experts chosen by biased sigmoids, and shared experts.
 
-use anyhow::{Context, ensure};
-
 use super::Family;
 use crate::config::{DecoderConfig, Positions, QkNorm};
-use crate::experts::{MixtureConfig, RouterConfig, RouterScores, SharedExpert};
+use crate::experts::{GroupedDefaults, MixtureConfig, RouterConfig, RouterScores};
 use crate::naming::{Naming, PLAIN};
 use crate::rope::RopeConfig;
 
@@ -18,21 +16,7 @@ pub(super) const FAMILY: Family = Family {
         let shape =
             config.shape(hidden, heads, config.usize("num_key_value_heads")?, config.usize("intermediate_size")?, layers)?;
         let attention_bias = config.bool_or("attention_bias", false)?;
-        let mixture = config.mixture(&["n_routed_experts", "num_local_experts"], "moe_intermediate_size", layers)?;
-        let (groups, chosen) = (config.usize_or("n_group", 1)?, config.usize_or("topk_group", 1)?);
-        ensure!(
-            groups > 0 && mixture.experts.is_multiple_of(groups) && (1..=groups).contains(&chosen),
-            "`n_group` is {groups} and `topk_group` {chosen}; groups must divide the {} experts",
-            mixture.experts
-        );
-        ensure!(
-            mixture.top_k <= chosen * (mixture.experts / groups),
-            "`topk_group` is {chosen}: its groups have fewer experts than the {} of a token",
-            mixture.top_k
-        );
-        let dense = config.usize_or("first_k_dense_replace", 1)?;
-        let shared = config.usize_or("n_shared_experts", 1)?.checked_mul(mixture.intermediate_size);
-        let shared = shared.filter(|size| *size <= 1 << 40).context("`n_shared_experts` is too large")?;
+        let mixture = config.grouped_mixture(layers, &GroupedDefaults { groups: (1, 1), dense: 1, shared: 1, scale: 1.0 })?;
         Ok(DecoderConfig {
             head_dim: config.head_dim()?,
             norm_eps: config.f64_or("rms_norm_eps", 1e-5)?,
@@ -44,14 +28,9 @@ pub(super) const FAMILY: Family = Family {
                 router: RouterConfig {
                     scores: RouterScores::Sigmoid { normalised: config.bool_or("norm_topk_prob", true)? },
                     choice_bias: true,
-                    groups: (groups > 1).then_some((groups, chosen)),
                     best_of_group: 2,
-                    scale: config.f64_or("routed_scaling_factor", 1.0)?,
                     ..mixture.router
                 },
-                shared: (shared > 0).then_some(SharedExpert { intermediate_size: shared, gated: false }),
-                layers: (0..layers).map(|layer| layer >= dense).collect(),
-                next_token_layers: config.usize_or("num_nextn_predict_layers", 0)?,
                 ..mixture
             }),
             naming: &NAMING,

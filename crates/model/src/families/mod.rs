@@ -3,6 +3,8 @@
 mod absent;
 mod arcee;
 mod cohere2;
+mod deepseek_v2;
+mod deepseek_v3;
 #[cfg(test)]
 mod example;
 mod exaone4;
@@ -55,6 +57,8 @@ pub static FAMILIES: &[Family] = &[
     olmoe::FAMILY,
     gpt_oss::FAMILY,
     glm4_moe::FAMILY,
+    deepseek_v3::FAMILY,
+    deepseek_v2::FAMILY,
     qwen3_5::FAMILY,
     qwen3_5_moe::FAMILY,
     qwen3_next::FAMILY,

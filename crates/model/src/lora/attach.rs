@@ -13,6 +13,7 @@ use super::targets::{self, LoraTarget, in_our_order, in_their_order};
 use crate::causal_lm::CausalLm;
 use crate::config::HeadKind;
 use crate::decoder::{Decoder, Lora};
+use crate::latent_attention::LatentAttention;
 use crate::linear_attention::{DeltaNet, ShortConv};
 use crate::ops::{tensor_from_vec, to_host};
 
@@ -131,6 +132,7 @@ fn slots(net: &mut Decoder) -> Vec<(String, &mut Option<Lora>)> {
                 ("self_attn.o_proj", &mut attention.o_proj.lora),
             ]);
         }
+        slots.extend(block.latent_attn.iter_mut().flat_map(LatentAttention::lora_slots));
         slots.extend(block.linear_attn.iter_mut().flat_map(DeltaNet::lora_slots));
         slots.extend(block.conv.iter_mut().flat_map(ShortConv::lora_slots));
         slots.extend(block.mlp.adapter_slots());

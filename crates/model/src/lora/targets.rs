@@ -54,12 +54,16 @@ fn projections(config: &DecoderConfig, layer: usize) -> Vec<(String, usize, usiz
     let (h, i) = (config.hidden_size, config.intermediate_size);
     let (q, kv) = (config.num_attention_heads * config.head_dim, config.num_key_value_heads * config.head_dim);
     let queries = if config.output_gate { 2 * q } else { q };
-    let mixing: Vec<(String, usize, usize)> = match config.recurrent(layer) {
-        None => {
+    let mixing: Vec<(String, usize, usize)> = match (config.recurrent(layer), config.latent) {
+        (None, Some(latent)) => {
+            let named = |(name, input, output, _)| (format!("latent_attn.{name}"), input, output);
+            latent.linears(h, config.num_attention_heads).into_iter().map(named).collect()
+        }
+        (None, None) => {
             let attention = [("q_proj", h, queries), ("k_proj", h, kv), ("v_proj", h, kv), ("o_proj", q, h)];
             attention.map(|(name, input, output)| (format!("self_attn.{name}"), input, output)).into()
         }
-        Some(kind) => {
+        (Some(kind), _) => {
             let named = |(name, input, output)| (format!("{}.{name}", kind.name()), input, output);
             kind.linears(h).into_iter().map(named).collect()
         }
