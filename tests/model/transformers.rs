@@ -90,7 +90,8 @@ fn check_experts(name: &str, model: &CausalLm, expected: &Value) {
         experts.sort_unstable();
         experts
     };
-    let is_ordered = !matches!(mixture.router.scores, RouterScores::Sigmoid { .. });
+    // torch leaves the order of the chosen experts open for sigmoids and for DeepSeek-V2.
+    let is_ordered = !matches!(mixture.router.scores, RouterScores::Sigmoid { .. }) && model.config.latent.is_none();
     assert_eq!(routed.len(), expected.as_array().unwrap().len(), "{name}: mixtures");
     for (layer, (ours, theirs)) in routed.iter().zip(expected.as_array().unwrap()).enumerate() {
         assert_eq!(ours.len(), theirs.as_array().unwrap().len() * mixture.top_k, "{name}: rows of mixture {layer}");
