@@ -1,6 +1,6 @@
 """Writes tests/golden/chat-templates.json: transformers' renderings of conversations with the templates next to it.
 
-    pip install transformers==5.23.0 jinja2==3.1.6
+    pip install transformers==5.24.0 jinja2==3.1.6
     python scripts/goldens/golden_chat_templates.py > tests/golden/chat-templates.json
 
 With folders of further templates (*.jinja), goldens of those alone. The published templates of Llama and Gemma have their own
@@ -94,6 +94,11 @@ CONVERSATIONS = {
     "assistant-first": {"messages": [TWO, ASK]},
     "late-system": {"messages": [ASK, say("system", "S"), TWO]},
     "odd-role": {"messages": [ASK, say("critic", "No.")]},
+    "switches": {"messages": [ASK], "kwargs": {"thinking": True, "thinking_budget": 512, "reasoning_effort": "high", "tools": TOOLS}},
+    "no-budget": {"messages": [say("system", "S /no_think"), ASK], "kwargs": {"thinking": False, "thinking_budget": 0}},
+    "other-tools": {"messages": [ASK], "kwargs": {"xml_tools": TOOLS, "python_tools": ["def f(x): ..."], "available_tools": TOOLS}},
+    "thinking-tools": {"messages": [ASK, {**TOOL_TALK[1], "reasoning_content": "Look it up."}, *TOOL_TALK[2:], say("user", "Thanks."), say("assistant", "Welcome.", reasoning_content="Polite.")]},
+    "functions": {"messages": [say("system", "S", functions="[1]"), say("user", "?", functions="[2]"), {"role": "assistant", "content": None, "function_calls": "f(x=1)"}, say("environment", "12"), say("assistant", "12")]},
 }
 
 

@@ -26,7 +26,8 @@ OURS = pathlib.Path(__file__).parents[2] / "tests" / "golden" / "chat-templates"
 # Files next to the golden, by TRL's name.
 FILES = {
     "qwen2_5": "qwen2.5", "qwen3": "qwen3", "qwen3_5_think": "qwen3.5", "gptoss": "gpt-oss", "glm4moe": "glm4.5", "phi3": "phi3",
-    "phi3_5": "phi3.5", "deepseekv3": "deepseek-v3", "deepseek_r1_distill": "deepseek-r1",
+    "phi3_5": "phi3.5", "deepseekv3": "deepseek-v3", "deepseek_r1_distill": "deepseek-r1", "qwen3_6": "qwen3.6",
+    "qwen3_instruct_2507": "qwen3-2507",
 }
 DAY = datetime.date(2026, 1, 2)
 TOKENS = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
