@@ -30,8 +30,15 @@ use burnish_data::{AGENT_NAME, Prompt, TemplateVariables, selected};
 use burnish_rollout::Sampling;
 
 /// Response templates of TRL for formats of another name.
-const RESPONSE_TEMPLATES: &[(&str, &str)] =
-    &[("hermes", "qwen3"), ("qwen3_coder", "qwen3_5"), ("glm", "glm4moe"), ("llama3_json", "llama3"), ("gpt-oss", "gptoss")];
+const RESPONSE_TEMPLATES: &[(&str, &str)] = &[
+    ("hermes", "qwen3"),
+    ("qwen3_coder", "qwen3_5"),
+    ("glm", "glm4moe"),
+    ("llama3_json", "llama3"),
+    ("gpt-oss", "gptoss"),
+    ("harmony", "gptoss"),
+    ("lfm2", "lfm2_5"),
+];
 
 impl Agents {
     /// Returns the conversation of a row, with turns sampled by `sampling`. `request_id`: its name for tools and users, the same

@@ -100,6 +100,15 @@ pub(super) fn arguments<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> 
     fields.dict()
 }
 
+/// Returns the turn without these tokens at its end.
+pub(super) fn without_ends<'a>(text: &'a str, ends: &[&str]) -> &'a str {
+    let mut text = text;
+    while let Some(shorter) = ends.iter().find_map(|end| text.trim_end().strip_suffix(end)) {
+        text = shorter;
+    }
+    text
+}
+
 /// Returns the turn without the special tokens that end it, such as `<|eot_id|>`.
 pub(crate) fn without_end(text: &str) -> &str {
     let mut text = text.trim();

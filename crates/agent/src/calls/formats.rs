@@ -2,8 +2,8 @@
 
 use super::format::CallFormat;
 use super::{
-    deepseek_v3, deepseek_v4, gemma, gemma4, glm, gpt_oss, granite, hermes, kimi, llama3_json, minimax, mistral, pythonic,
-    qwen3_coder, seed,
+    cohere, deepseek_v3, deepseek_v4, functiongemma, gemma, gemma4, glm, gpt_oss, granite, harmony, hermes, kimi, lfm2,
+    llama3_json, minimax, mistral, olmo3, phi4_mini, pythonic, qwen3_coder, seed,
 };
 
 /// Every format.
@@ -23,6 +23,12 @@ pub static FORMATS: &[&CallFormat] = &[
     &pythonic::PYTHONIC,
     &granite::GRANITE,
     &gemma::GEMMA,
+    &harmony::HARMONY,
+    &lfm2::LFM2,
+    &olmo3::OLMO3,
+    &phi4_mini::PHI4_MINI,
+    &functiongemma::FUNCTIONGEMMA,
+    &cohere::COHERE,
 ];
 
 /// Returns the format with this name or alias.

@@ -10,10 +10,11 @@ use super::format::{CallFormat, ParsedTurn, ToolCall};
 
 pub(crate) static GPT_OSS: CallFormat = CallFormat {
     name: "gpt-oss",
-    aliases: &["gpt_oss", "openai", "harmony"],
-    doc: "gpt-oss: `<|start|>assistant<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{…}<|call|>`. Analysis channels \
-          are removed first, and arguments are not checked. A call at the very start of a turn is not recognized, because its opening is in the \
-          prompt. The order of the published template (`assistant to=functions.NAME<|channel|>commentary json`) is not recognized either.",
+    aliases: &["gpt_oss"],
+    doc: "gpt-oss as verl reads it: `<|start|>assistant<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{…}<|call|>`. \
+          `harmony` reads calls in all positions. Analysis channels are removed first, and arguments are not checked. A call at the very \
+          start of a turn is not recognized, because its opening is in the prompt. The order of the published template \
+          (`assistant to=functions.NAME<|channel|>commentary json`) is not recognized either.",
     stop: &[],
     signs: &["<|start|>assistant", "<|channel|>"],
     parse,

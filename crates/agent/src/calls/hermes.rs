@@ -8,9 +8,9 @@ use burnish_util::python_json::loads;
 
 pub(crate) static HERMES: CallFormat = CallFormat {
     name: "hermes",
-    aliases: &["qwen", "qwen2", "qwen2_5", "qwen25", "qwen3"],
-    doc: "Hermes 2 and 3, Qwen 2.5 and 3: `<tool_call>{\"name\": …, \"arguments\": {…}}</tool_call>`. A call that cannot be read is dropped \
-          from the content too.",
+    aliases: &["qwen", "qwen2", "qwen2_5", "qwen25", "qwen3", "granite4", "smollm3", "exaone4", "arcee"],
+    doc: "Hermes 2 and 3, Qwen 2.5 and 3, Granite 4, SmolLM3, EXAONE 4, AFM: `<tool_call>{\"name\": …, \"arguments\": {…}}</tool_call>`. A \
+          call that cannot be read is dropped from the content too.",
     stop: &[],
     signs: &["<tool_call>"],
     parse,

@@ -3,12 +3,13 @@
 use serde_json::Value;
 
 use super::format::{CallFormat, ParsedTurn};
-use super::thinking::ignore_in_thinking as hide;
+use super::thinking::{ignore_in_thinking as hide, may_think};
 
 /// Parses a turn: its text with special tokens, and the schemas of the tools (OpenAI's form). With `ignore_in_thinking`, calls
-/// inside `<think>…</think>` are part of the thinking; without it, the format parses them like any others, as in verl.
+/// inside `<think>…</think>`, `[THINK]…[/THINK]` or `<seed:think>…</seed:think>` are part of the thinking; without it, the format
+/// parses them like any others, as in verl.
 pub fn parse(format: &CallFormat, text: &str, tools: &[Value], ignore_in_thinking: bool) -> ParsedTurn {
-    if !ignore_in_thinking || !text.contains("think>") {
+    if !ignore_in_thinking || !may_think(text) {
         return (format.parse)(text, tools);
     }
     let hidden = hide(text);

@@ -8,8 +8,8 @@ use burnish_util::python_literal::calls;
 
 pub(crate) static PYTHONIC: CallFormat = CallFormat {
     name: "pythonic",
-    aliases: &["llama4_pythonic", "llama4", "olmo3", "lfm2"],
-    doc: "Llama 4, ToolACE, LFM2: the turn is a list of calls with keyword arguments, `[NAME(key='value'), …]`, as vLLM reads it. Values are \
+    aliases: &["llama4_pythonic", "llama4"],
+    doc: "Llama 4, ToolACE: the turn is a list of calls with keyword arguments, `[NAME(key='value'), …]`, as vLLM reads it. Values are \
           literals of Python. Anything else is text.",
     stop: &[],
     signs: &["<|python_start|>"],
