@@ -1,6 +1,6 @@
 //! The ids of continued conversations, compared with verl's builders, TRL's suffixes, and transformers' renderings with tools.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use burnish::agent::tokens::{
 use burnish::agent::tools::schema::reduced;
 use burnish::data::{Literal, TemplateVariables, Tokenizer};
 use burnish::rollout::{Finish, Response};
+use regex::Regex;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
@@ -347,6 +348,57 @@ fn templates_of_alternating_roles_are_continued() {
     let end = strict.encode("<|im_end|>").unwrap();
     let appended = continuation.append(&[message("user"), message("assistant")], &end, &[message("user")]).unwrap();
     assert_eq!(strict.decode(&appended.ids, false).unwrap(), "\nuser:user<|im_end|>\nassistant:");
+}
+
+/// Families whose published template gives the tokens of a whole conversation when messages are appended: the template's file, the
+/// family, the token that ends a turn, and whether results of tools are appended too.
+const PUBLISHED: &[(&str, &str, &str, bool)] = &[
+    ("qwen3-2507", "qwen3_next", "<|im_end|>", true),
+    ("qwen3-coder", "qwen3_moe", "<|im_end|>", true),
+    ("smollm3", "smollm3", "<|im_end|>", true),
+    ("olmo3", "olmo3", "<|im_end|>", false),
+    ("granite3.3", "granite", "<|end_of_text|>", false),
+    ("granite4.0", "granite", "<|end_of_text|>", true),
+    ("granite4.1", "granite", "<|end_of_text|>", true),
+    ("seed-oss", "seed_oss", "<seed:eos>", true),
+    ("ministral3", "ministral3", "</s>", false),
+];
+
+#[test]
+fn published_templates_are_continued() {
+    let tokenizers = Tokenizers::new();
+    let named = Regex::new(r"<[|][^<>|]+[|]>|</?s(?:eed:[a-z]+)?>|\[/?[A-Z_]+\]").unwrap();
+    for (template, model_type, end, tools) in PUBLISHED {
+        let source = std::fs::read_to_string(file(&format!("chat-templates/{template}.jinja"))).unwrap();
+        let special: BTreeSet<&str> = named
+            .find_iter(&source)
+            .map(|found| found.as_str())
+            .chain([*end, "<s>"])
+            .filter(|token| *token != "<|endoftext|>")
+            .collect();
+        let token = |(i, content): (usize, &str)| {
+            json!({"id": 50_278 + i, "content": content, "special": true, "normalized": false, "lstrip": false, "rstrip": false,
+                   "single_word": false})
+        };
+        let added: Vec<Value> = special.into_iter().enumerate().map(token).collect();
+        let tokens = json!({"added_tokens": added, "bos_token": "<s>", "eos_token": end, "pad_token": null});
+        let (tokenizer, _folder) = tokenizers.make(&source, &tokens);
+        let continuation = Continuation::new(tokenizer.clone(), model_type, TemplateVariables::default()).unwrap();
+        assert_eq!(
+            continuation.check(*tools, true).map_err(|e| format!("{template}: {e:#}")).unwrap(),
+            Vec::<String>::new(),
+            "{template}"
+        );
+        // Without a family, a newline after the end is missing.
+        let text = tokenizer.apply_chat_template(
+            &json!([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}]),
+            true,
+            &TemplateVariables::default(),
+        );
+        let plain = Continuation::new(tokenizer, "unknown", TemplateVariables::default()).unwrap();
+        let newline = text.unwrap().contains(&format!("b{end}\n"));
+        assert_eq!(plain.check(false, true).unwrap().is_empty(), !newline, "{template}");
+    }
 }
 
 /// Several threads share one tokenizer, and no thread changes the result of another.

@@ -1,4 +1,4 @@
-//! GLM 4.5 and later: the token that ends a turn also opens the next message.
+//! GLM 4 and later: the token that ends a turn also opens the next message.
 
 use anyhow::Result;
 
@@ -6,9 +6,9 @@ use crate::tokens::appended::Appended;
 use crate::tokens::rules::{FamilyTokenRules, TokenFamily, TurnBoundary};
 use burnish_data::Tokenizer;
 
-/// Matches verl 0.9.1 (`GLMContinuousTokenBuilder`).
+/// Matches verl 0.9.1 (`GLMContinuousTokenBuilder`), which lacks `glm` and `glm4`.
 pub static FAMILY: TokenFamily = TokenFamily {
-    model_types: &["glm4_moe", "glm_moe_dsa", "glm4v", "glm4v_moe"],
+    model_types: &["glm", "glm4", "glm4_moe", "glm_moe_dsa", "glm4v", "glm4v_moe"],
     doc: "an <|observation|> or <|user|> that ends a turn is replaced by the next message's",
     rules: |tokenizer| Ok(Box::new(Glm::new(tokenizer)?)),
 };
