@@ -43,6 +43,11 @@ const CONTEXTS: &[(&str, &str)] = &[
          --eval_steps 20",
     ),
     (
+        "tpo",
+        "python tpo.py --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic --use_peft --eval_strategy steps \
+         --eval_steps 20",
+    ),
+    (
         "reward",
         "trl reward --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic --use_peft --eval_strategy steps \
          --eval_steps 20",

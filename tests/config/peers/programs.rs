@@ -64,6 +64,7 @@ fn no_keyword_of_a_configuration_is_lost() {
         ("kto", "KTO"),
         ("orpo", "ORPO"),
         ("cpo", "CPO"),
+        ("tpo", "TPO"),
         ("reward", "Reward"),
         ("gkd", "GKD"),
     ];

@@ -83,6 +83,12 @@ const CASES: &[(&str, &Peer, &str)] = &[
          --cpo_alpha 0 --beta 2.0 --max_completion_length 128",
     ),
     (
+        "trl-tpo",
+        &TRL,
+        "accelerate launch examples/scripts/tpo.py --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic \
+         --loss_type tpo-l --beta 2.0 --tpo_l_gamma 0.4 --tpo_alpha 0.5 --output_dir out/tpo",
+    ),
+    (
         "trl-reward",
         &TRL,
         "trl reward --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic --center_rewards_coefficient 0.01 \

@@ -28,7 +28,7 @@ pub static TRL: Peer = Peer {
 fn derive(draft: &mut Draft) {
     let updates = match (draft.trainer.name, draft.values.has("response_length")) {
         ("sft", _) => once(sft::derive, draft),
-        ("dpo" | "kto" | "orpo" | "cpo", _) => once(preference::derive, draft),
+        ("dpo" | "kto" | "orpo" | "cpo" | "tpo", _) => once(preference::derive, draft),
         ("reward", _) => once(preference::reward, draft),
         ("gkd", _) => once(distill::derive, draft),
         ("online_dpo", _) => online_dpo::derive(draft),

@@ -8,13 +8,17 @@ use burnish_hydra::Value;
 const CPO: &[(&str, &str)] =
     &[("sigmoid", "cpo"), ("hinge", "cpo_hinge"), ("ipo", "cpo_ipo"), ("simpo", "simpo"), ("alphapo", "alphapo")];
 
-/// Converts a command of DPO, CPO, ORPO or KTO to settings.
+/// The losses of `TPOTrainer`, with our names.
+const TPO: &[(&str, &str)] = &[("sigmoid", "tpo"), ("hinge", "tpo_hinge"), ("ipo", "tpo_ipo"), ("tpo-l", "tpo_l")];
+
+/// Converts a command of DPO, CPO, ORPO, KTO or TPO to settings.
 pub(super) fn derive(draft: &mut Draft) {
     common::batch(draft);
     common::length(draft);
     let loss = match draft.trainer.name {
         "dpo" => losses(draft),
         "cpo" => cpo(draft),
+        "tpo" => named(draft, TPO),
         "orpo" => text("orpo"),
         _ => text(draft.values.text("loss_type").unwrap_or_else(|| "kto".into())),
     };
@@ -53,20 +57,27 @@ fn cpo(draft: &mut Draft) -> Value {
     if name == "alphapo" {
         draft.set_because("algorithm.cpo_alpha", float(0.0), "TRL sets it for alphapo");
     }
-    match CPO.iter().find(|(there, _)| *there == name) {
-        Some((_, here)) => text(*here),
-        None => {
-            let known: Vec<&str> = CPO.iter().map(|(there, _)| *there).collect();
-            draft.refuse("loss_type", format!("supported are {}", known.join(", ")));
-            text("cpo")
-        }
+    named(draft, CPO)
+}
+
+/// Returns our name of the loss; the first one for an unknown loss or none.
+fn named(draft: &mut Draft, losses: &[(&str, &str)]) -> Value {
+    let name = draft.values.text("loss_type").unwrap_or_else(|| "sigmoid".into());
+    let found = losses.iter().find(|(there, _)| *there == name);
+    if found.is_none() {
+        let known: Vec<&str> = losses.iter().map(|(there, _)| *there).collect();
+        draft.refuse("loss_type", format!("supported are {}", known.join(", ")));
     }
+    text(found.unwrap_or(&losses[0]).1)
 }
 
 /// Sets the columns, which have fixed names in TRL.
 fn columns(draft: &mut Draft) {
     let names: &[(&str, &str)] = match draft.trainer.name {
         "kto" => &[("prompt_key", "prompt"), ("completion_key", "completion"), ("label_key", "label")],
+        "tpo" => {
+            &[("prompt_key", "prompt"), ("chosen_key", "chosen"), ("rejected_key", "rejected"), ("reference_key", "reference")]
+        }
         _ => &[("prompt_key", "prompt"), ("chosen_key", "chosen"), ("rejected_key", "rejected")],
     };
     for (key, column) in names {

@@ -14,6 +14,7 @@ pub(super) const TRAINERS: &[PeerTrainer] = &[
     PeerTrainer { name: "kto", kind: Kind::Dpo, subcommand: "dpo" },
     PeerTrainer { name: "orpo", kind: Kind::Dpo, subcommand: "dpo" },
     PeerTrainer { name: "cpo", kind: Kind::Dpo, subcommand: "dpo" },
+    PeerTrainer { name: "tpo", kind: Kind::Dpo, subcommand: "dpo" },
     PeerTrainer { name: "reward", kind: Kind::Rm, subcommand: "rm" },
     PeerTrainer { name: "gkd", kind: Kind::Distill, subcommand: "distill" },
 ];
@@ -26,10 +27,6 @@ pub(super) const ABSENT: &[(&str, &str)] = &[
     ("prm", "TRL has removed it; `trainer rm` with algorithm.loss_type=cross_entropy trains on judged steps"),
     ("ipo", "use `trl dpo --loss_type ipo`"),
     ("bco", "TRL recommends KTO instead: `trainer dpo` with algorithm.loss_type=kto"),
-    (
-        "tpo",
-        "use `trainer dpo` with algorithm.loss_type=tpo, tpo_hinge, tpo_ipo or tpo_l, and the same names of settings and columns",
-    ),
     ("nash_md xpo", NOT_ONLINE),
     ("gold distillation async_distillation minillm sdft sdpo ssd iw_opd server_distillation self_distillation", NOT_TEACHER),
     (

@@ -10,7 +10,7 @@ const CAUSAL: &str = "all models are decoders";
 
 pub(super) const ROWS: &[TreatmentRow] = &[
     // Pairs and labelled responses.
-    ("beta", "dpo kto orpo cpo", Key("algorithm.beta")),
+    ("beta", "dpo kto orpo cpo tpo", Key("algorithm.beta")),
     ("loss_type", "dpo", Read("`algorithm.loss_type`, a name or a list, with the same names")),
     ("loss_type", "kto", Read("`algorithm.loss_type`, with the same names")),
     (
@@ -18,6 +18,13 @@ pub(super) const ROWS: &[TreatmentRow] = &[
         "cpo",
         Read("`algorithm.loss_type`: `sigmoid` → `cpo`, `hinge` → `cpo_hinge`, `ipo` → `cpo_ipo`; `simpo`, `alphapo`"),
     ),
+    (
+        "loss_type",
+        "tpo",
+        Read("`algorithm.loss_type`: `sigmoid` → `tpo`, `hinge` → `tpo_hinge`, `ipo` → `tpo_ipo`, `tpo-l` → `tpo_l`"),
+    ),
+    ("tpo_alpha", "", Key("algorithm.tpo_alpha")),
+    ("tpo_l_gamma", "", Key("algorithm.tpo_l_gamma")),
     ("loss_weights", "", Key("algorithm.loss_weights")),
     ("label_smoothing", "", Key("algorithm.label_smoothing")),
     ("ld_alpha", "", Key("algorithm.ld_alpha")),
@@ -53,12 +60,12 @@ pub(super) const ROWS: &[TreatmentRow] = &[
     ("padding_value", "", Ignored(NOT_PADDED)),
     (
         "max_length",
-        "dpo kto orpo cpo reward gkd",
+        "dpo kto orpo cpo tpo reward gkd",
         Read("`data.max_length`; null (no truncation) becomes `data.truncation=error`"),
     ),
     ("truncation_mode", "dpo", Read("`data.truncation`: `right` for `keep_start`, `left` for `keep_end`")),
-    ("padding_free pad_to_multiple_of", "dpo kto reward gkd", Ignored(NOT_PADDED)),
-    ("eval_on_start", "dpo kto orpo cpo reward gkd", Ignored("validation runs every `test_freq` steps and at the end")),
+    ("padding_free pad_to_multiple_of", "dpo kto tpo reward gkd", Ignored(NOT_PADDED)),
+    ("eval_on_start", "dpo kto orpo cpo tpo reward gkd", Ignored("validation runs every `test_freq` steps and at the end")),
     // Reward models.
     ("center_rewards_coefficient", "", Key("algorithm.center_rewards_coefficient")),
     // Distillation on given responses.
