@@ -113,6 +113,30 @@ fn a_turn_is_what_the_template_makes_of_it_in_the_whole_conversation() {
     assert_eq!(learnt(THINKS_LAST, &row, &options).0.unwrap(), [format!("{empty}22<|im_end|>")]);
 }
 
+/// Finding a turn takes renderings of the messages before it, so turns outside of the kept tokens are not searched. The template
+/// leaves out one message, which is an error where it is searched.
+#[test]
+fn turns_outside_of_the_kept_tokens_are_not_searched() {
+    const LOSES: &str = "{% for m in messages %}{{ '[' ~ m.role ~ ']' ~ ('' if m.content == 'lost' else m.content) ~ '<|im_end|>' }}\
+        {% endfor %}{{ '[assistant]' if add_generation_prompt }}";
+    let row = |replies: [&str; 3]| {
+        let messages: Vec<Value> = replies.iter().flat_map(|reply| [say("user", "1?"), say("assistant", reply)]).collect();
+        json!({ "messages": messages })
+    };
+    let (first, last) = (row(["lost", "22", "33"]), row(["11", "22", "lost"]));
+    // A question and a reply have 23 tokens.
+    let read = |row: &Value, overlong, max| learnt(LOSES, row, &conversations(overlong, max)).0;
+    assert_eq!(read(&last, Overlong::Right, 23).unwrap(), ["11<|im_end|>"]);
+    assert_eq!(read(&first, Overlong::Left, 23).unwrap(), ["33<|im_end|>"]);
+    for row in [&first, &last] {
+        let [refused, skipped, searched] = [(Overlong::Error, 23), (Overlong::Filter, 23), (Overlong::Error, 500)]
+            .map(|(overlong, max)| read(row, overlong, max).unwrap_err());
+        assert!(refused.contains("the example has 67 tokens"), "{refused}");
+        assert!(!skipped.contains("does not write"), "{skipped}");
+        assert!(searched.contains("the chat template does not write"), "{searched}");
+    }
+}
+
 /// All of a trained message is trained, or an error names the row.
 #[test]
 fn no_part_of_a_learnt_message_is_lost_in_silence() {
