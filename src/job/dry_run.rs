@@ -25,7 +25,8 @@ pub fn describe(path: &Location, decoder: &DecoderConfig, init: ModelInit, adapt
     let weights = match adapter {
         Some(adapter) => {
             let (trained, count) = (adapter.num_parameters(), adapter.factors.len());
-            format!("trained: {trained} in LoRA adapters of rank {} on {count} matrices", adapter.rank)
+            let over = if d.quantization.is_some() { " over weights in 4 bits" } else { "" };
+            format!("trained: {trained} in LoRA adapters of rank {} on {count} matrices{over}", adapter.rank)
         }
         None if init == ModelInit::Random => match weights_file(path.as_path()) {
             Some(file) => format!("random weights: {file} exists and is not read"),

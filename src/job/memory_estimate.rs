@@ -82,7 +82,8 @@ impl MemoryEstimate {
                 note: "program, tokenizer and data".into(),
             });
         }
-        memory.hold("weights", memory.decoder.num_parameters() as ElementCount, "");
+        let note = if memory.decoder.quantization.is_some() { "in 4 bits, except embedding, head and vectors" } else { "" };
+        memory.held.push(MemoryItem { name: "weights", bytes: memory.decoder.weight_bytes(), note: note.to_owned() });
         if adapter.is_some() {
             memory.hold("adapters", trained, "the only trained parameters");
         }

@@ -17,8 +17,8 @@ use burnish_data::Tokenizer;
 use burnish_model::DecoderConfig;
 use burnish_model::hf_config::HfConfig;
 use burnish_model::lora::peft::PeftAdapter;
+use burnish_model::rounded_files::RoundedFiles;
 use burnish_model::tensor_files::{DeferredTensor, write_model};
-use burnish_model::tensor_values::to_f32;
 use burnish_model::weights::WeightFiles;
 use burnish_optim::learner::{ADAPTER, HUGGINGFACE};
 use burnish_util::copy::copy_into;
@@ -82,6 +82,8 @@ fn adapted_model(huggingface: &Path) -> Result<Option<String>> {
 struct Source {
     files: WeightFiles,
     adapter: Option<PeftAdapter>,
+    /// The matrices that the adapter was trained with in 4 bits.
+    rounded: Option<RoundedFiles>,
     /// The head of the base model that the adapter's own head replaces.
     replaced: Option<String>,
 }
@@ -90,7 +92,7 @@ impl Source {
     fn find(huggingface: &Path, adapter: &Path, base: Option<&Path>, config: &HfConfig) -> Result<Self> {
         let merged = ["model.safetensors", "model.safetensors.index.json"].iter().any(|name| huggingface.join(name).exists());
         if merged && base.is_none() {
-            return Ok(Self { files: WeightFiles::open(huggingface)?, adapter: None, replaced: None });
+            return Ok(Self { files: WeightFiles::open(huggingface)?, adapter: None, rounded: None, replaced: None });
         }
         ensure!(adapter.is_dir(), "--base: {} is not an adapter, the checkpoint holds all weights", huggingface.display());
         let mut adapter = PeftAdapter::read(adapter)?;
@@ -105,8 +107,9 @@ impl Source {
         let nulls = config.json.iter().filter(|(_, value)| value.is_null()).map(|(key, value)| (key.clone(), value.clone()));
         let base = HfConfig::read_overridden(&folder, nulls)?.decoder()?;
         let config = config.decoder()?;
-        // A run may have extended the model to longer sequences by override_config.
-        let same = DecoderConfig { max_position_embeddings: config.max_position_embeddings, ..base } == config;
+        // A run may have extended the model to longer sequences by override_config, and put its weights into 4 bits.
+        let DecoderConfig { max_position_embeddings, quantization, .. } = config;
+        let same = DecoderConfig { max_position_embeddings, quantization, ..base } == config;
         ensure!(same, "the model in {} is not the base model of the adapter: its config.json differs", folder.display());
         if let Some(adapted) = adapted_model(huggingface)? {
             let is_it = sources::of_model(&folder)? == adapted;
@@ -118,7 +121,8 @@ impl Source {
         adapter.name_as_in(&files, &config).with_context(|| format!("the base model in {}", folder.display()))?;
         let head = config.naming.place("lm_head.weight").name;
         let replaced = (!adapter.saved.is_empty()).then_some(head);
-        Ok(Self { files, adapter: Some(adapter), replaced })
+        let rounded = Some(RoundedFiles::new(&config, &files)?);
+        Ok(Self { files, adapter: Some(adapter), rounded, replaced })
     }
 
     /// Returns all tensors; each is read only when it is written.
@@ -130,11 +134,12 @@ impl Source {
         };
         let of_files = self.files.tensors()?.into_iter().filter(|(name, _)| !is_replaced(name));
         let deferred = of_files.map(|(name, view)| {
-            let known = matches!(view.dtype(), Dtype::F32 | Dtype::F16 | Dtype::BF16);
+            let known = matches!(view.dtype(), Dtype::F32 | Dtype::F16 | Dtype::BF16) || view.is_in_8_bits();
             ensure!(known, "tensor `{name}` has dtype {:?}, which burnish does not read", view.dtype());
             let (shape, of) = (view.shape().to_vec(), name.clone());
             let values = move || {
-                let mut values = to_f32(&view).unwrap_or_default();
+                let mut values = view.values().unwrap_or_default();
+                self.rounded.iter().for_each(|rounded| rounded.round(&of, &mut values));
                 self.adapter.iter().for_each(|adapter| adapter.merge(&of, &mut values));
                 values
             };

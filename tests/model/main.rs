@@ -26,6 +26,7 @@ mod lora;
 mod ops;
 mod own_heads;
 mod plain;
+mod quantised;
 mod readout;
 mod recurrent;
 mod reward_model;

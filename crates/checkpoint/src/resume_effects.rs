@@ -124,13 +124,16 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     // `init` is refused too: weights come from the checkpoint, so another value would be a no-op or give another reference.
     (
         Refused(CheckpointPart::Policy),
-        &["model.path", "model.init", "model.override_config.**", "model.lora_*", "model.*_modules"],
+        &["model.path", "model.init", "model.override_config.**", "model.lora_*", "model.*_modules", "model.*_4bit*"],
     ),
     (
         Refused(CheckpointPart::Policy),
         &["actor_rollout_ref.model.path", "actor_rollout_ref.model.init", "actor_rollout_ref.model.override_config.**"],
     ),
-    (Refused(CheckpointPart::Policy), &["actor_rollout_ref.model.lora_*", "actor_rollout_ref.model.*_modules"]),
+    (
+        Refused(CheckpointPart::Policy),
+        &["actor_rollout_ref.model.lora_*", "actor_rollout_ref.model.*_modules", "actor_rollout_ref.model.*_4bit*"],
+    ),
     (
         Refused(CheckpointPart::Critic),
         &[
@@ -139,6 +142,7 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
             "critic.model.override_config.**",
             "critic.model.lora_*",
             "critic.model.*_modules",
+            "critic.model.*_4bit*",
         ],
     ),
     (Effect, &["model.dtype", "actor_rollout_ref.model.dtype", "critic.model.dtype"]),

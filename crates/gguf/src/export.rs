@@ -13,7 +13,6 @@ use burnish_model::DecoderConfig;
 use burnish_model::config::{Positions, Residual};
 use burnish_model::hf_config::HfConfig;
 use burnish_model::rope::{RopeConfig, RopeScaling};
-use burnish_model::tensor_values::to_f32;
 use burnish_model::weights::WeightFiles;
 
 /// Writes the model and the tokenizer of a folder in transformers' layout to `output`, one tensor at a time. `name` is the model's
@@ -46,7 +45,7 @@ pub fn write_gguf(folder: &Path, output: &Path, kind: TensorType, name: &str) ->
         tensors.push(FileTensor {
             kind: kind.of_shape(&shape),
             values: Box::new(move || {
-                let values = to_f32(view).with_context(|| format!("tensor `{name}`"))?;
+                let values = view.values().with_context(|| format!("tensor `{name}`"))?;
                 Ok(match heads {
                     Some(heads) => interleaved(&values, heads, width),
                     None if name.ends_with("norm.weight") => values.iter().map(|x| x + offset).collect(),

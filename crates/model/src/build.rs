@@ -12,6 +12,8 @@ use super::experts::{Experts, FeedForward, Mixture, MixtureConfig};
 use super::latent_attention::LatentAttention;
 use super::latent_shape::LatentShape;
 use super::linear_attention::{ConvKernel, DeltaNet, DeltaNetShape, RecurrentKind, ShortConv};
+use super::matrix::Matrix;
+use super::nf4::{FourBit, Nf4Matrix};
 use super::ops::tensor_from_vec;
 use super::weights::FreshHead;
 use burnish_util::rng::Stream;
@@ -78,9 +80,9 @@ impl Builder<'_> {
         let layers = (0..c.num_hidden_layers).map(|i| self.block(&format!("model.layers.{i}"), i)).collect::<Result<_>>()?;
         let norm = self.norm("model.norm", c.hidden_size)?;
         let lm_head = match c.head {
-            HeadKind::Classifier { bias, labels, .. } => Some(self.linear("lm_head", labels, c.hidden_size, bias)?),
+            HeadKind::Classifier { bias, labels, .. } => Some(self.head("lm_head", labels, c.hidden_size, bias)?),
             HeadKind::Language if c.tie_word_embeddings => None,
-            HeadKind::Language => Some(self.linear("lm_head", c.vocab_size, c.hidden_size, false)?),
+            HeadKind::Language => Some(self.head("lm_head", c.vocab_size, c.hidden_size, false)?),
         };
         Ok(Decoder { model: Trunk { embed_tokens, embed_positions, layers, norm }, lm_head })
     }
@@ -139,7 +141,7 @@ impl Builder<'_> {
 
     fn mixture(&mut self, at: &str, mixture: &MixtureConfig) -> Result<Mixture> {
         let (h, i, count) = (self.c.hidden_size, mixture.intermediate_size, mixture.experts);
-        let gate = self.linear(&format!("{at}.gate"), count, h, mixture.router.bias)?;
+        let gate = self.head(&format!("{at}.gate"), count, h, mixture.router.bias)?;
         let bias = |this: &mut Self, name: &str, width: usize| match mixture.bias {
             true => this.matrix(&format!("{at}.experts.{name}_bias"), count, width).map(Some),
             false => Ok(None),
@@ -270,10 +272,26 @@ impl Builder<'_> {
         Ok(Param::from_tensor(tensor_from_vec(values, [len], self.device)))
     }
 
+    /// A projection of a block, whose matrix may be in 4 bits.
     fn linear(&mut self, name: &str, out: usize, input: usize, bias: bool) -> Result<Linear> {
-        let weight = self.matrix(&format!("{name}.weight"), out, input)?;
-        let bias = if bias { Some(self.vector(&format!("{name}.bias"), out)?) } else { None };
-        Ok(Linear { weight, bias, lora: None })
+        let weight = match self.c.quantization {
+            None => Matrix::Float(self.matrix(&format!("{name}.weight"), out, input)?),
+            Some(FourBit { double_quant }) => {
+                let values = (self.values)(&format!("{name}.weight"), &[out, input])?;
+                Matrix::Nf4(Nf4Matrix::new(&values, [out, input], double_quant).into())
+            }
+        };
+        Ok(Linear { weight, bias: self.bias(name, out, bias)?, lora: None })
+    }
+
+    /// A head or a router, which are never in 4 bits.
+    fn head(&mut self, name: &str, out: usize, input: usize, bias: bool) -> Result<Linear> {
+        let weight = Matrix::Float(self.matrix(&format!("{name}.weight"), out, input)?);
+        Ok(Linear { weight, bias: self.bias(name, out, bias)?, lora: None })
+    }
+
+    fn bias(&mut self, name: &str, out: usize, has: bool) -> Result<Option<Param<Tensor<1>>>> {
+        if has { self.vector(&format!("{name}.bias"), out).map(Some) } else { Ok(None) }
     }
 
     fn norm(&mut self, name: &str, len: usize) -> Result<Norm> {

@@ -15,17 +15,17 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use burn::module::Module;
 use burn::tensor::{Device, FloatDType, Tensor};
 
 use super::config::{DecoderConfig, HeadKind, Positions};
 use super::decoder::{Decoder, Pass};
+use super::device::is_cpu;
 use super::experts::{RouterPass, RouterStats};
 use super::hf_config::HfConfig;
 use super::lora::AdapterInfo;
 use super::low_precision_weights::LowPrecisionWeights;
-use super::memory::{BYTES, ElementCount};
 use super::noise::EmbeddingNoise;
 use super::ops::{Packed, cast, index, tensor_from_vec};
 use super::rope::{RopeConfig, cos_sin};
@@ -33,6 +33,14 @@ use super::tensor_files::{DeferredTensor, write_safetensors};
 use super::token_mixer::PackedMixer;
 use super::weights::{FreshHead, WeightFiles, file_tensors, weights_file};
 use burnish_util::machine::check_fits;
+
+/// Writes the text of a config.json into a folder, and returns its path.
+fn write_config(folder: &Path, text: String) -> Result<PathBuf> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let config = folder.join("config.json");
+    std::fs::write(&config, text).with_context(|| format!("cannot write {}", config.display()))?;
+    Ok(config)
+}
 
 /// The source of the initial weights.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -101,9 +109,16 @@ impl CausalLm {
                 dropouts.join(", ")
             );
         }
-        check_fits(config.num_parameters() as ElementCount * BYTES, || {
-            format!("{}/config.json: a model of {} parameters in float32", folder.display(), config.num_parameters())
+        check_fits(config.weight_bytes(), || {
+            let form = if config.quantization.is_some() { "4 bits and float32" } else { "float32" };
+            format!("{}/config.json: a model of {} parameters in {form}", folder.display(), config.num_parameters())
         })?;
+        ensure!(
+            config.quantization.is_none() || is_cpu(device),
+            "{}/config.json: no kernel for weights in 4 bits exists on a GPU: train on the CPU (trainer.device=cpu), or write \
+             load_in_4bit=false",
+            folder.display()
+        );
         let (hf, config) = match init {
             Init::Pretrained => (hf, config),
             // The weight files are not read, so a head in them does not count.
@@ -246,9 +261,9 @@ impl CausalLm {
         }
     }
 
-    /// The number of parameters, including the parameters of an adapter.
+    /// The number of parameters, including frozen values in 4 bits and the parameters of an adapter.
     pub fn num_parameters(&self) -> usize {
-        self.net.num_params()
+        self.net.num_params() + self.net.quantised().map(|(_, matrix)| matrix.shape().iter().product::<usize>()).sum::<usize>()
     }
 
     /// Describes the number of parameters; with an adapter also the number of trained ones.
@@ -261,9 +276,9 @@ impl CausalLm {
     }
 
     /// Writes config.json and model.safetensors so that transformers loads the folder; returns the files written. An adapter is
-    /// merged into the matrices, one matrix at a time.
+    /// merged into the matrices, one matrix at a time; values in 4 bits become float32.
     pub fn save(&self, folder: &Path) -> Result<Vec<PathBuf>> {
-        let config = self.save_config(folder)?;
+        let config = write_config(folder, self.hf.with_dtype("float32")?)?;
         let (weights, adapter) = (folder.join("model.safetensors"), self.adapter());
         let tensors = file_tensors(&self.net, &self.config);
         let merged = tensors.iter().map(|tensor| {
@@ -277,12 +292,9 @@ impl CausalLm {
         Ok(vec![config, weights])
     }
 
-    /// Writes only config.json.
+    /// Writes only config.json, which says how the weights under an adapter are quantised.
     pub fn save_config(&self, folder: &Path) -> Result<PathBuf> {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-        let config = folder.join("config.json");
-        std::fs::write(&config, self.hf.with_dtype("float32")?).with_context(|| format!("cannot write {}", config.display()))?;
-        Ok(config)
+        write_config(folder, self.hf.of_frozen_weights("float32")?)
     }
 
     /// Embeds tokens [ids, h] at their positions, outside any graph.

@@ -7,6 +7,7 @@ use super::hf_reader::HfReader;
 use super::latent_shape::LatentShape;
 use super::linear_attention::{RecurrentKind, RecurrentLayers};
 use super::naming::{self, Naming, TensorLocation};
+use super::nf4::FourBit;
 use super::ops::{Act, AttentionScoring};
 use super::rope::{QueryScaling, RopeConfig};
 
@@ -164,6 +165,8 @@ pub struct DecoderConfig {
     pub max_position_embeddings: usize,
     /// Standard deviation of random initial weights.
     pub initializer_range: f64,
+    /// The form of the matrices of linear layers, if it is not float32.
+    pub quantization: Option<FourBit>,
     /// The names and the layout of the parameters in this family's files.
     pub naming: &'static Naming,
 }
@@ -259,6 +262,7 @@ impl HfReader<'_> {
             head: HeadKind::Language,
             max_position_embeddings: self.usize_or("max_position_embeddings", 2048)?,
             initializer_range: self.f64_or("initializer_range", 0.02)?,
+            quantization: None,
             naming: &naming::HUGGING_FACE,
         })
     }

@@ -4,6 +4,8 @@
 //! Shapes: n = rows of a pass, all tokens one after another without padding; h = hidden size, d = head dim. The residual stream
 //! is [n, h] in f32 for every dtype of the projections; attention gets [n, heads, d].
 
+use std::sync::Arc;
+
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor, activation};
 
@@ -11,6 +13,7 @@ use super::config::{DecoderConfig, QkNorm, Residual};
 use super::experts::{FeedForward, Mixture};
 use super::latent_attention::LatentAttention;
 use super::linear_attention::{DeltaNet, RecurrentKind, ShortConv};
+use super::nf4::Nf4Matrix;
 use super::ops::{fused, rope};
 use super::residual_stream::ResidualStream;
 use super::token_mixer::TokenMixer;
@@ -73,6 +76,16 @@ pub struct Decoder {
 }
 
 impl Attention {
+    /// The projections, by their names in a block.
+    fn projections(&self) -> [(&'static str, &Linear); 4] {
+        [
+            ("self_attn.q_proj", &self.q_proj),
+            ("self_attn.k_proj", &self.k_proj),
+            ("self_attn.v_proj", &self.v_proj),
+            ("self_attn.o_proj", &self.o_proj),
+        ]
+    }
+
     /// x [n, h] -> [n, h], in the pass's dtype.
     fn forward(&self, x: Tensor<2>, pass: &Pass, layer: usize, mixer: &mut dyn TokenMixer) -> Tensor<2> {
         let (n, c) = (x.dims()[0], pass.config);
@@ -254,8 +267,20 @@ impl Decoder {
         Self { model: Trunk { embed_tokens, embed_positions: None, layers: Vec::new(), norm }, lm_head: None }
     }
 
-    /// The matrix of the head, [vocab, h].
+    /// The matrix of the head, [vocab, h], which is never quantised.
     pub fn head(&self) -> &Param<Tensor<2>> {
-        self.lm_head.as_ref().map_or(&self.model.embed_tokens.weight, |head| &head.weight)
+        self.lm_head.as_ref().and_then(|head| head.weight.float()).unwrap_or(&self.model.embed_tokens.weight)
+    }
+
+    /// All matrices in 4 bits, by the names of parameters.
+    pub(crate) fn quantised(&self) -> impl Iterator<Item = (String, &Arc<Nf4Matrix>)> {
+        self.model.layers.iter().enumerate().flat_map(|(layer, block)| {
+            let attention = block.self_attn.iter().flat_map(Attention::projections);
+            let latent = block.latent_attn.iter().flat_map(LatentAttention::projections_by_name);
+            let net = block.linear_attn.iter().flat_map(DeltaNet::projections_by_name);
+            let conv = block.conv.iter().flat_map(ShortConv::projections_by_name);
+            let all = attention.chain(latent).chain(net).chain(conv).chain(block.mlp.projections());
+            all.filter_map(move |(name, linear)| Some((format!("model.layers.{layer}.{name}.weight"), linear.weight.nf4()?)))
+        })
     }
 }

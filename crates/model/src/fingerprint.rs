@@ -28,6 +28,10 @@ impl CausalLm {
         let mut visitor = Visitor(Sha256::new(), Vec::new());
         visitor.0.update(format!("{:?}", self.config));
         self.frozen().net.visit(&mut visitor);
+        for (name, matrix) in self.net.quantised() {
+            visitor.0.update(name);
+            matrix.for_bytes(&mut |bytes| visitor.0.update(bytes));
+        }
         format!("{:x}", visitor.0.finalize())
     }
 

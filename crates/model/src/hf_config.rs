@@ -4,13 +4,15 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Map, Value};
 
 use super::config::DecoderConfig;
 use super::families::{FAMILIES, reason};
 use super::hf_reader::{DROPOUTS, HfReader};
+use super::nf4::FourBit;
 use super::untied_head::has_untied_head;
+use super::weight_tensor::is_fp8;
 use super::weights::WeightFiles;
 
 use burnish_util::foreign;
@@ -70,13 +72,30 @@ impl HfConfig {
         self
     }
 
+    /// Returns this config for weights that are put into 4 bits when they are loaded.
+    ///
+    /// # Errors
+    /// If it says that the weights are quantised already.
+    pub fn quantised(mut self, to: FourBit) -> Result<Self> {
+        let is = self.json.get("quantization_config").is_some_and(|config| !config.is_null());
+        ensure!(!is, "config.json: the weights are quantised already (`quantization_config`); write load_in_4bit=false");
+        self.json.insert("quantization_config".to_owned(), to.to_json());
+        Ok(self)
+    }
+
     /// Returns the text of this config for weights of `dtype`, a dtype in torch's spelling.
     pub fn with_dtype(&self, dtype: &str) -> Result<String> {
+        // Written weights are numbers.
+        let mut json = self.json.clone();
+        json.remove("quantization_config");
+        Self { json, ..self.clone() }.of_frozen_weights(dtype)
+    }
+
+    /// Does what [`with_dtype`](Self::with_dtype) does, for weights that are not written but read again from their own files.
+    pub(crate) fn of_frozen_weights(&self, dtype: &str) -> Result<String> {
         let mut json = self.json.clone();
         let key = if json.contains_key("dtype") { "dtype" } else { "torch_dtype" };
         json.insert(key.to_owned(), dtype.into());
-        // Written weights are numbers.
-        json.remove("quantization_config");
         if self.untied_head {
             json.insert("tie_word_embeddings".to_owned(), false.into());
         }
@@ -96,10 +115,9 @@ impl HfConfig {
             let because = reason(model_type).map(|reason| format!(", because {reason}")).unwrap_or_default();
             bail!("config.json: model_type `{model_type}` is not supported{because}; supported are {}", names());
         };
-        if self.json.get("quantization_config").is_some_and(|v| !v.is_null()) && !self.is_mxfp4() {
-            bail!("config.json: `quantization_config` is not supported; save the model unquantised");
-        }
+        let quantization = self.four_bit()?;
         let reader = HfReader::new(&self.json);
+        reader.unused(&["quantization_config"]);
         reader.only("is_encoder_decoder", false.into())?;
         let mut config = (family.read)(&reader)
             .and_then(|config| reader.all_read().map(|()| config))
@@ -117,9 +135,25 @@ impl HfConfig {
             config.max_position_embeddings = rope.longest().unwrap_or(config.max_position_embeddings);
         }
         config.tie_word_embeddings &= !self.untied_head;
+        config.quantization = quantization;
         check(&config)?;
         config.check_size()?;
         Ok(config)
+    }
+
+    /// The form of the matrices of linear layers, if it is not float32.
+    fn four_bit(&self) -> Result<Option<FourBit>> {
+        let quantization = self.json.get("quantization_config").filter(|value| !value.is_null());
+        let Some(quantization) = quantization.filter(|_| !self.is_mxfp4()) else { return Ok(None) };
+        if quantization.as_object().map(is_fp8).transpose().context("config.json: `quantization_config`")? == Some(true) {
+            return Ok(None);
+        }
+        let four_bit =
+            quantization.as_object().map(FourBit::of_json).transpose().context("config.json: `quantization_config`")?;
+        match four_bit.flatten() {
+            Some(four_bit) => Ok(Some(four_bit)),
+            None => bail!("config.json: `quantization_config` is not supported; save the model unquantised"),
+        }
     }
 
     /// True for a model whose experts are packed in a format that is read.

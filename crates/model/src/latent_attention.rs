@@ -50,6 +50,22 @@ impl LatentAttention {
         present.chain(others).collect()
     }
 
+    /// The projections, by their names in a block.
+    pub(crate) fn projections_by_name(&self) -> Vec<(&'static str, &Linear)> {
+        let of_queries = [
+            ("latent_attn.q_proj", &self.q_proj),
+            ("latent_attn.q_a_proj", &self.q_a_proj),
+            ("latent_attn.q_b_proj", &self.q_b_proj),
+        ];
+        let present = of_queries.into_iter().filter_map(|(name, linear)| Some((name, linear.as_ref()?)));
+        let others = [
+            ("latent_attn.kv_a_proj_with_mqa", &self.kv_a_proj_with_mqa),
+            ("latent_attn.kv_b_proj", &self.kv_b_proj),
+            ("latent_attn.o_proj", &self.o_proj),
+        ];
+        present.chain(others).collect()
+    }
+
     /// x [n, h] -> [n, h], in the pass's dtype.
     pub(crate) fn forward(
         &self,

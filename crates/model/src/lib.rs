@@ -5,6 +5,7 @@
 //!
 //! - [`hf_config`]: config.json → [`DecoderConfig`], through one small file per family in [`families`];
 //! - [`decoder`] (the network), [`causal_lm`] (a network on a device), [`weights`] (safetensors, in the names of [`naming`]);
+//! - [`nf4`]: frozen matrices in 4 bits;
 //! - [`experts`]: mixtures of experts in place of MLPs;
 //! - [`token_stats`]: log-probabilities and entropies per response token, and gradients back;
 //! - [`labels`] (classifiers), [`readout`] (head outputs at chosen tokens), [`scalar`] (critics and reward models), [`lora`]
@@ -44,16 +45,19 @@ mod latent_shape;
 pub mod linear_attention;
 pub mod lora;
 mod low_precision_weights;
+pub mod matrix;
 pub mod memory;
 pub mod micro_batch;
 mod mlp;
 pub mod naming;
+pub mod nf4;
 mod noise;
 pub mod ops;
 mod pass;
 pub mod readout;
 mod residual_stream;
 pub mod rope;
+pub mod rounded_files;
 mod sampled;
 pub mod scalar;
 mod sequence;
@@ -63,6 +67,8 @@ pub mod tensor_values;
 mod token_mixer;
 pub mod token_stats;
 mod untied_head;
+mod weight_bytes;
+pub mod weight_tensor;
 pub mod weights;
 
 pub use causal_lm::{CausalLm, Init};

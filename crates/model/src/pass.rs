@@ -8,15 +8,16 @@ use burn::tensor::{FloatDType, Tensor};
 use super::config::{DecoderConfig, NormKind};
 use super::experts::RouterLog;
 use super::low_precision_weights::LowPrecisionWeights;
+use super::matrix::Matrix;
 use super::ops::{
     Groups, cast, fused, grouped, grouped_cached, grouped_frozen, grouped_rows, layer_norm, linear, linear_cached, linear_frozen,
-    linear_rows, rms_norm,
+    linear_nf4, linear_rows, rms_norm,
 };
 
 #[derive(Module, Debug)]
 pub struct Linear {
     /// [out, in]
-    pub weight: Param<Tensor<2>>,
+    pub weight: Matrix,
     pub bias: Option<Param<Tensor<1>>>,
     pub lora: Option<Lora>,
 }
@@ -87,9 +88,13 @@ impl Pass<'_> {
 
     /// Multiplies x [n, in] by the layer's matrix, with its adapter and this bias -> [n, out].
     pub fn product(&self, x: Tensor<2>, layer: &Linear, bias: Option<Tensor<1>>) -> Tensor<2> {
+        let by = |x: Tensor<2>| match &layer.weight {
+            Matrix::Float(matrix) => self.by(x, matrix, bias),
+            Matrix::Nf4(matrix) => linear_nf4(x, matrix, bias),
+        };
         match &layer.lora {
-            Some(lora) => self.by(x.clone(), &layer.weight, bias) + self.lora(x, lora),
-            None => self.by(x, &layer.weight, bias),
+            Some(lora) => by(x.clone()) + self.lora(x, lora),
+            None => by(x),
         }
     }
 
@@ -112,7 +117,11 @@ impl Pass<'_> {
 
     /// Multiplies x [n, in] by a layer's matrix in f32, for every dtype of the pass; the layer has no adapter.
     pub(crate) fn linear_f32(&self, x: Tensor<2>, layer: &Linear) -> Tensor<2> {
-        let (x, matrix, bias) = (self.up(x), layer.weight.val(), layer.bias.as_ref().map(|bias| bias.val()));
+        let (x, bias) = (self.up(x), layer.bias.as_ref().map(|bias| bias.val()));
+        let matrix = match &layer.weight {
+            Matrix::Float(matrix) => matrix.val(),
+            Matrix::Nf4(matrix) => return linear_nf4(x, matrix, bias),
+        };
         match (self.independent_rows, matrix.is_require_grad()) {
             (true, _) => linear_rows(x, matrix, bias),
             (false, true) => linear(x, matrix, bias),

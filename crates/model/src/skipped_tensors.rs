@@ -8,6 +8,7 @@ use safetensors::tensor::TensorView;
 use super::config::{DecoderConfig, HeadKind, Positions};
 use super::tensor_values::to_f32;
 use super::untied_head::head_names;
+use super::weight_tensor::Tensors;
 
 /// The reason for skipping a tensor of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,7 +107,7 @@ fn is_lower_triangle(tensor: &TensorView) -> bool {
 
 /// Removes the tensors that are not parameters of `config`. Returns a message for each kind with tensors that differ from the
 /// computed values; it names the first of them.
-pub(super) fn skip_tensors(tensors: &mut BTreeMap<String, TensorView>, config: &DecoderConfig) -> Vec<(SkippedTensor, String)> {
+pub(super) fn skip_tensors(tensors: &mut Tensors, config: &DecoderConfig) -> Vec<(SkippedTensor, String)> {
     let mut named: BTreeMap<SkippedTensor, Vec<String>> = BTreeMap::new();
     tensors.retain(|name, tensor| {
         let Some(kind) = SkippedTensor::classify(name, config) else { return true };

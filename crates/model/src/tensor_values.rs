@@ -17,7 +17,11 @@ pub fn to_f32(view: &TensorView) -> Result<Vec<f32>> {
 /// # Errors
 /// If a value is not finite.
 pub(crate) fn finite_f32(view: &TensorView) -> Result<Vec<f32>> {
-    let values = to_f32(view)?;
+    all_finite(to_f32(view)?)
+}
+
+/// Returns the values if all are finite.
+pub(crate) fn all_finite(values: Vec<f32>) -> Result<Vec<f32>> {
     match values.iter().find(|x| !x.is_finite()) {
         Some(x) => bail!("it holds {x}; all weights of a model must be finite"),
         None => Ok(values),
@@ -54,7 +58,7 @@ fn converted(dtype: Dtype, bytes: &[u8]) -> Result<Vec<f32>> {
 
 /// The name under which a file holds a tensor. Models saved without their head omit the first part of each name; transformers 5
 /// writes some tensors under the decoder's name.
-pub(crate) fn name_in_files<'a>(tensors: &'a BTreeMap<String, TensorView>, name: &str, parameter: &str) -> Option<&'a String> {
+pub(crate) fn name_in_files<'a, T>(tensors: &'a BTreeMap<String, T>, name: &str, parameter: &str) -> Option<&'a String> {
     let bare = name.split_once('.').map(|(_, rest)| rest);
     [Some(name), bare, Some(parameter)].into_iter().flatten().find_map(|name| tensors.get_key_value(name)).map(|(name, _)| name)
 }

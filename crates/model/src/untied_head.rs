@@ -1,12 +1,11 @@
 //! Finds heads that config.json ties to the embedding although the files hold both. If both are equal, they are tied; otherwise
 //! they are not, as in transformers 5 (`PreTrainedModel.tie_weights`).
 
-use std::collections::BTreeMap;
-
 use safetensors::tensor::TensorView;
 
 use super::naming::Naming;
 use super::tensor_values::{count, numbers};
+use super::weight_tensor::Tensors;
 
 const EMBEDDING: &str = "model.embed_tokens.weight";
 const HEAD: &str = "lm_head.weight";
@@ -24,7 +23,7 @@ pub(super) fn embedding_names(naming: &Naming) -> Vec<String> {
 }
 
 /// True if a model's files hold both an embedding and a head, and these differ.
-pub(super) fn has_untied_head(tensors: &BTreeMap<String, TensorView>, naming: &Naming) -> bool {
+pub(super) fn has_untied_head(tensors: &Tensors, naming: &Naming) -> bool {
     let of = |names: &[String]| names.iter().find_map(|name| tensors.get(name));
     let both = of(&embedding_names(naming)).zip(of(&head_names(naming)));
     both.is_some_and(|(embedding, head)| !are_equal(embedding, head))

@@ -1,4 +1,4 @@
-//! Reads Hugging Face weights into a network: model.safetensors, or shards with an index, in f32, f16 or bf16, in the names and
+//! Reads Hugging Face weights into a network: model.safetensors, or shards with an index, in f32, f16, bf16 or 8 bits, in the names and
 //! layout of the model's family. Also lists a network's tensors in that form, for [`super::tensor_files`].
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -9,7 +9,6 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, Tensor};
 use memmap2::Mmap;
 use safetensors::SafeTensors;
-use safetensors::tensor::TensorView;
 
 use super::config::DecoderConfig;
 use super::decoder::Decoder;
@@ -17,20 +16,20 @@ use super::experts::{FileExperts, PutValues, read_experts, written_experts};
 use super::ops::to_host;
 use super::skipped_tensors::{SkippedTensor, skip_tensors};
 use super::tensor_files::DeferredTensor;
-use super::tensor_values::{Values, count, finite_f32, name_in_files, numbers};
+use super::tensor_values::{Values, count, name_in_files, numbers};
 use super::untied_head::{are_equal, embedding_names, head_names};
+use super::weight_tensor::{SCALES, Tensors, WeightTensor, block_in};
 use burnish_util::contained::caught;
 use burnish_util::foreign::{self, is_inside};
 
 /// Initial values, by name and shape, of the parameters of a head that is not in the files.
 pub(crate) type FreshHead = dyn Fn(&str, &[usize]) -> Vec<f32>;
 
-/// Tensors of files, by name.
-pub type Tensors<'a> = BTreeMap<String, TensorView<'a>>;
-
 /// Memory-mapped safetensors files.
 pub struct WeightFiles {
     maps: Vec<(PathBuf, Mmap)>,
+    /// Rows and columns of the blocks of matrices in 8 bits.
+    block: [usize; 2],
 }
 
 const SINGLE: &str = "model.safetensors";
@@ -67,7 +66,7 @@ impl WeightFiles {
                 Some(file) if is_inside(file) => Ok((tensor.clone(), folder.join(file))),
                 _ => bail!("{}: weight_map names {file}: shards are files in this folder", index.display()),
             };
-            return Self::sharded(&index, &map.into_iter().map(shard).collect::<Result<_>>()?);
+            return Self::sharded(&index, &map.into_iter().map(shard).collect::<Result<_>>()?, block_in(folder)?);
         } else if let Some(shard) = shards(folder).first() {
             bail!("{} holds {shard} but no {INDEX}, which lists the shards and their tensors: copy it too", folder.display());
         } else if folder.join(PICKLE).exists() {
@@ -83,13 +82,13 @@ impl WeightFiles {
                 folder.display()
             );
         };
-        Self::map(names)
+        Self::map(names, block_in(folder)?)
     }
 
     /// Opens the shards of an index, which maps each tensor's name to its file.
-    fn sharded(index: &Path, map: &BTreeMap<String, PathBuf>) -> Result<Self> {
+    fn sharded(index: &Path, map: &BTreeMap<String, PathBuf>, block: [usize; 2]) -> Result<Self> {
         let paths: BTreeSet<&PathBuf> = map.values().collect();
-        let files = Self::map(paths.into_iter().cloned().collect())?;
+        let files = Self::map(paths.into_iter().cloned().collect(), block)?;
         for (path, bytes) in &files.maps {
             let held = parsed(path, bytes)?;
             let of_shard = map.iter().filter(|(_, shard)| *shard == path);
@@ -112,10 +111,10 @@ impl WeightFiles {
 
     /// Opens one file.
     pub fn open_file(path: &Path) -> Result<Self> {
-        Self::map(vec![path.to_owned()])
+        Self::map(vec![path.to_owned()], block_in(path.parent().unwrap_or(path))?)
     }
 
-    fn map(paths: Vec<PathBuf>) -> Result<Self> {
+    fn map(paths: Vec<PathBuf>, block: [usize; 2]) -> Result<Self> {
         let maps = paths.into_iter().map(|path| {
             let file = foreign::open(&path)?;
             // SAFETY: the map is read once at start-up. Changing a checkpoint while it is loaded is undefined behaviour, as in
@@ -123,20 +122,26 @@ impl WeightFiles {
             let map = unsafe { Mmap::map(&file) }.with_context(|| format!("cannot map {}", path.display()))?;
             Ok((path, map))
         });
-        Ok(Self { maps: maps.collect::<Result<_>>()? })
+        Ok(Self { maps: maps.collect::<Result<_>>()?, block })
     }
 
-    /// All tensors by name, as views of the files.
+    /// All tensors by name, as views of the files. Scales belong to their tensors.
     pub fn tensors(&self) -> Result<Tensors<'_>> {
-        let mut all = BTreeMap::new();
+        let mut all = Tensors::new();
         for (path, map) in &self.maps {
             for (name, tensor) in parsed(path, map)?.tensors() {
                 let name = of_language_model(name);
                 if all.get(&name).is_some_and(|other| !are_equal(other, &tensor)) {
                     bail!("{}: tensor `{name}` is in another shard too, with other values: remove one of them", path.display());
                 }
-                all.insert(name, tensor);
+                all.insert(name, WeightTensor::new(tensor));
             }
+        }
+        let in_8_bits: Vec<String> =
+            all.iter().filter(|(_, tensor)| tensor.is_in_8_bits()).map(|(name, _)| name.clone()).collect();
+        for name in in_8_bits {
+            let Some(scales) = all.remove(&format!("{name}{SCALES}")) else { continue };
+            all.entry(name).and_modify(|tensor| *tensor = tensor.clone().with_scales(scales, self.block));
         }
         Ok(all)
     }
@@ -189,7 +194,7 @@ impl WeightFiles {
             if view.shape() != expected {
                 bail!("{origin}: tensor `{name}` is {:?}, config.json makes it {expected:?}", view.shape());
             }
-            let values = finite_f32(view).with_context(|| format!("{origin}: tensor `{name}`"))?;
+            let values = view.finite_values().with_context(|| format!("{origin}: tensor `{name}`"))?;
             Ok(place.from_file(values, shape, config))
         })?;
         if let Some(name) = tensors.keys().find(|name| !used.contains(name)) {
@@ -217,8 +222,10 @@ fn parsed<'a>(path: &Path, bytes: &'a [u8]) -> Result<SafeTensors<'a>> {
 /// Reads every tensor of one safetensors file, as f32.
 pub fn read_safetensors(path: &Path) -> Result<BTreeMap<String, Vec<f32>>> {
     let file = WeightFiles::open_file(path)?;
-    let read = |(name, view): (String, TensorView)| {
-        let values = numbers(&view, 0..count(&view)).with_context(|| format!("{}: tensor `{name}`", path.display()))?;
+    let read = |(name, view): (String, WeightTensor)| {
+        let all = 0..count(&view);
+        let values = if view.is_in_8_bits() { view.values() } else { numbers(&view, all) };
+        let values = values.with_context(|| format!("{}: tensor `{name}`", path.display()))?;
         Ok((name, values))
     };
     file.tensors()?.into_iter().map(read).collect()
@@ -279,7 +286,7 @@ pub fn trained_shapes(net: &Decoder) -> BTreeMap<String, Vec<usize>> {
 /// A function that receives a parameter's name, its shape, whether it is trained, and its values.
 pub(crate) type OnParameter<'a> = &'a mut dyn FnMut(String, Vec<usize>, bool, Values);
 
-/// Calls `see` for every parameter.
+/// Calls `see` for every parameter, and for the values of every matrix in 4 bits.
 pub fn visit(net: &Decoder, see: OnParameter) {
     struct Visitor<'a>(Vec<String>, OnParameter<'a>);
     impl ModuleVisitor for Visitor<'_> {
@@ -299,7 +306,19 @@ pub fn visit(net: &Decoder, see: OnParameter) {
             self.0.pop();
         }
     }
-    net.visit(&mut Visitor(Vec::new(), see));
+    net.visit(&mut Visitor(Vec::new(), &mut *see));
+    for (name, matrix) in net.quantised() {
+        let (shape, matrix) = (matrix.shape(), matrix.clone());
+        let values = move |row: Option<usize>| match row {
+            None => matrix.values(),
+            Some(row) => {
+                let mut values = vec![0.0; shape[1]];
+                matrix.read_rows(row..row + 1, &mut values);
+                values
+            }
+        };
+        see(name, shape.to_vec(), false, Values::new(values));
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use burn::tensor::Device;
 use serde_json::{Value, json};
 
-use super::adamw_8bit::dynamic_map;
 use super::learner::SavedParts;
 use super::optimizer::SavedState;
 use super::rule::{Parameter, ParameterState, Step, TrainedParam};
@@ -15,6 +14,7 @@ use super::{
     ABSENT, AdamWConfig, Learner, OPTIMIZERS, Optimizer, OptimizerKind, OptimizerSettings, Schedule, find, names, schedule,
 };
 use burnish_model::lora::LoraSettings;
+use burnish_model::nf4::dynamic_map;
 use burnish_model::ops::{tensor_from_vec, to_host};
 use burnish_model::weights::trained_shapes;
 use burnish_model::{CausalLm, Gradients, Init};

@@ -6,7 +6,6 @@ use std::ops::Range;
 use anyhow::{Context, Result, bail};
 use burn::tensor::{Device, Tensor};
 use safetensors::Dtype;
-use safetensors::tensor::TensorView;
 
 use super::detached::{DetachedParam, detach, put_back};
 use super::file_tensors::{FileTensors, place};
@@ -17,6 +16,7 @@ use burnish_model::decoder::Decoder;
 use burnish_model::naming::FusedPart;
 use burnish_model::tensor_files::DeferredTensor;
 use burnish_model::tensor_values::{count, numbers};
+use burnish_model::weight_tensor::WeightTensor;
 use burnish_model::weights::trained_shapes;
 use burnish_model::{DecoderConfig, Gradients};
 
@@ -54,7 +54,7 @@ pub(super) trait SavedState {
     fn numbers(&self, run: Range<usize>) -> Result<Vec<f32>>;
 }
 
-impl SavedState for TensorView<'_> {
+impl SavedState for WeightTensor<'_> {
     fn count(&self) -> usize {
         count(self)
     }

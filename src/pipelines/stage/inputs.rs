@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
+use crate::job::lora_settings;
 use burnish_config::schema::{StageConfig, StageModelConfig};
 use burnish_data::{RowSelection, Sampler, Tokenizer};
 use burnish_model::DecoderConfig;
@@ -31,7 +32,7 @@ pub struct RowFiles {
 /// # Errors
 /// If it cannot be read.
 pub fn hf_config(model: &StageModelConfig) -> Result<HfConfig> {
-    HfConfig::read_overridden(model.path.as_path(), model.override_config.clone()).context("model.path")
+    lora_settings::read_config(&model.lora(), model.path.as_path(), model.override_config.clone()).context("model.path")
 }
 
 /// Returns the shape of the language model in `model.path`.

@@ -14,7 +14,6 @@ use crate::trainer::learning::{reference_model, teacher};
 use burnish_algorithm::kl;
 use burnish_config::schema::{ModelInit, TEACHER, TeacherModelKind};
 use burnish_config::{MicroBatch, PpoConfig, UpdatePlan};
-use burnish_model::hf_config::HfConfig;
 use burnish_model::memory::LargestBatch;
 
 /// Line of a dry run: its name and its text.
@@ -141,7 +140,7 @@ fn plan_critic(
     update: &UpdatePlan,
 ) -> Result<(MemoryEstimate, Line)> {
     let (settings, folder) = (&config.critic, config.critic.model.path.as_path());
-    let hf = HfConfig::read_overridden(folder, settings.model.override_config.clone())?;
+    let hf = lora_settings::read_config(&settings.model.lora(), folder, settings.model.override_config.clone())?;
     let decoder = hf.scalar_decoder(true).context("critic.model.path")?;
     inputs.check_model(&decoder, config).context("critic.model.path")?;
     let critic = SecondModel { key: "critic.model.path", folder, role: "critic", first: "policy" };

@@ -35,7 +35,6 @@ use burnish_config::Loaded;
 use burnish_config::schema::{Device, KlControllerKind, PpoConfig};
 use burnish_distributed::Ranks;
 use burnish_model::CausalLm;
-use burnish_model::hf_config::HfConfig;
 use burnish_model::memory::ElementCount;
 use burnish_run::Output;
 use burnish_util::interrupt::Interrupt;
@@ -238,7 +237,7 @@ fn load_critic(config: &PpoConfig, inputs: &TrainerInputs, device: &burn::tensor
     let (model, seed) = (&config.critic.model, config.trainer.seed);
     let init = model_init(model.init, seed);
     let folder = model.path.as_path();
-    let hf = HfConfig::read_overridden(folder, model.override_config.clone()).context("critic.model.path")?;
+    let hf = lora_settings::read_config(&model.lora(), folder, model.override_config.clone()).context("critic.model.path")?;
     let loaded = CausalLm::load_scalar_as(folder, hf, init, Some(seed), device).context("critic.model.path")?;
     inputs.check_model(&loaded.config, config).with_context(|| format!("critic.model.path={}", model.path))?;
     let bfloat16 = is_bfloat16(model.dtype, config.trainer.device, device);

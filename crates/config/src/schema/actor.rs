@@ -33,6 +33,8 @@ pub struct ModelConfig {
     pub target_modules: OneOrMany<String>,
     pub exclude_modules: Option<OneOrMany<String>>,
     pub lora_adapter_path: Option<Location>,
+    pub load_in_4bit: bool,
+    pub bnb_4bit_use_double_quant: bool,
 }
 
 lora_keys!(ModelConfig, "actor_rollout_ref.model");

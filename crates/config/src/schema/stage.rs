@@ -150,6 +150,8 @@ pub struct StageModelConfig {
     pub target_modules: OneOrMany<String>,
     pub exclude_modules: Option<OneOrMany<String>>,
     pub lora_adapter_path: Option<Location>,
+    pub load_in_4bit: bool,
+    pub bnb_4bit_use_double_quant: bool,
 }
 
 lora_keys!(StageModelConfig, "model");
@@ -246,7 +248,7 @@ pub(super) fn validate(keys: StageKeys, report: &mut Report) {
     }
     template_date(data.chat_template_date, report);
     optim.optim().validate("optim", report);
-    model.lora().validate(model.init, report);
+    model.lora().validate(model.init, trainer.device, report);
     let (budget, longest) = (data.max_token_len_per_gpu, data.max_length);
     if data.use_dynamic_bsz && budget < longest {
         let message = format!("`data.max_token_len_per_gpu` is {budget}, but one example may have {longest} tokens");

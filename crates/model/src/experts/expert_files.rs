@@ -1,8 +1,6 @@
 //! The tensors of files that hold the experts of a mixture, and their conversion to and from the network's parameters
 //! `….experts.gate_proj`, `up_proj` [experts, intermediate, h] and `down_proj` [experts, h, intermediate] with their biases.
 
-use std::collections::BTreeMap;
-
 use anyhow::{Context, Result, ensure};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
@@ -10,14 +8,15 @@ use safetensors::tensor::TensorView;
 use super::expert_names::FileExperts;
 use super::mixture_config::ExpertLayout;
 use crate::config::DecoderConfig;
-use crate::tensor_values::{Values, finite_f32, name_in_files};
+use crate::tensor_values::{Values, name_in_files};
+use crate::weight_tensor::Tensors;
 
 /// Reads a parameter of this shape. Also returns the names of the tensors that hold it.
 ///
 /// # Errors
 /// If a tensor is missing, has another shape, or has a value that is not finite.
 pub(crate) fn read_experts<'t>(
-    tensors: &'t BTreeMap<String, TensorView>,
+    tensors: &'t Tensors,
     parameter: FileExperts,
     shape: &[usize],
     config: &DecoderConfig,
@@ -61,10 +60,10 @@ pub(crate) fn read_experts<'t>(
     }
 }
 
-fn read(tensors: &BTreeMap<String, TensorView>, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
+fn read(tensors: &Tensors, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
     let view = &tensors[name];
     ensure!(view.shape() == shape, "tensor `{name}` is {:?}, config.json makes it {shape:?}", view.shape());
-    finite_f32(view).with_context(|| format!("tensor `{name}`"))
+    view.finite_values().with_context(|| format!("tensor `{name}`"))
 }
 
 /// A parameter's elements in a tensor of the interleaved layout.

@@ -59,6 +59,19 @@ impl FeedForward {
         }
     }
 
+    /// The projections that can have adapters, by their names in a block: of an MLP, or of the shared expert of a mixture.
+    pub(crate) fn projections(&self) -> Vec<(&'static str, &Linear)> {
+        match self {
+            Self::Dense(mlp) => in_mlp(mlp, ["mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"]),
+            Self::Mixture(mixture) => {
+                let names = ["mlp.shared_expert.gate_proj", "mlp.shared_expert.up_proj", "mlp.shared_expert.down_proj"];
+                let shared = mixture.shared_expert.as_ref().map(|mlp| in_mlp(mlp, names)).unwrap_or_default();
+                let gate = mixture.shared_expert_gate.as_ref().map(|gate| ("mlp.shared_expert_gate", gate));
+                shared.into_iter().chain(gate).collect()
+            }
+        }
+    }
+
     /// The places of adapters: of an MLP, or of the shared expert of a mixture.
     pub(crate) fn adapter_slots(&mut self) -> Vec<(&'static str, &mut Option<Lora>)> {
         match self {
@@ -76,6 +89,11 @@ impl FeedForward {
             }
         }
     }
+}
+
+fn in_mlp<'a>(mlp: &'a Mlp, [gate, up, down]: [&'static str; 3]) -> Vec<(&'static str, &'a Linear)> {
+    let gate = mlp.gate_proj.as_ref().map(|projection| (gate, projection));
+    gate.into_iter().chain([(up, &mlp.up_proj), (down, &mlp.down_proj)]).collect()
 }
 
 fn of_mlp<'a>(mlp: &'a mut Mlp, [gate, up, down, both]: [&'static str; 4]) -> Vec<(&'static str, &'a mut Option<Lora>)> {

@@ -21,7 +21,7 @@ pub(super) const FAMILY: Family = Family {
         let common = config.llama_like(config.usize("num_key_value_heads")?)?;
         let layers = common.num_hidden_layers;
         // Other names of `num_experts_per_tok` and of the original length in published files.
-        config.unused(&["experts_per_token", "initial_context_length", "quantization_config"]);
+        config.unused(&["experts_per_token", "initial_context_length"]);
         let attention_bias = config.bool_or("attention_bias", true)?;
         let mixture = config.mixture(&["num_local_experts", "num_experts"], "intermediate_size", layers)?;
         Ok(DecoderConfig {

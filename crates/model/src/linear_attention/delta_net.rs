@@ -85,6 +85,20 @@ impl DeltaNet {
         present.chain([("linear_attn.out_proj", &mut self.out_proj.lora)]).collect()
     }
 
+    /// The projections, by their names in a block.
+    pub(crate) fn projections_by_name(&self) -> Vec<(&'static str, &Linear)> {
+        let named = [
+            ("linear_attn.in_proj_qkv", self.in_proj_qkv.as_ref()),
+            ("linear_attn.in_proj_z", self.in_proj_z.as_ref()),
+            ("linear_attn.in_proj_b", self.in_proj_b.as_ref()),
+            ("linear_attn.in_proj_a", self.in_proj_a.as_ref()),
+            ("linear_attn.in_proj_qkvz", self.in_proj_qkvz.as_ref()),
+            ("linear_attn.in_proj_ba", self.in_proj_ba.as_ref()),
+            ("linear_attn.out_proj", Some(&self.out_proj)),
+        ];
+        named.into_iter().filter_map(|(name, linear)| Some((name, linear?))).collect()
+    }
+
     /// Projects x [n, h] -> queries, keys and values [n, width], z [n, values], b and a [n, value heads].
     fn projections(&self, x: Tensor<2>, shape: DeltaNetShape, pass: &Pass) -> [Tensor<2>; 4] {
         let project = |layer: &Option<Linear>| pass.linear(x.clone(), layer.as_ref().expect("built for this shape"));

@@ -21,6 +21,11 @@ impl ShortConv {
         vec![("conv.in_proj", &mut self.in_proj.lora), ("conv.out_proj", &mut self.out_proj.lora)]
     }
 
+    /// The projections, by their names in a block.
+    pub(crate) fn projections_by_name(&self) -> Vec<(&'static str, &Linear)> {
+        vec![("conv.in_proj", &self.in_proj), ("conv.out_proj", &self.out_proj)]
+    }
+
     /// x [n, h] -> [n, h], in the pass's dtype.
     pub(crate) fn forward(&self, x: Tensor<2>, pass: &Pass, layer: usize, mixer: &mut dyn TokenMixer) -> Tensor<2> {
         let h = x.dims()[1];

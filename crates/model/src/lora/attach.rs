@@ -15,6 +15,7 @@ use crate::config::HeadKind;
 use crate::decoder::{Decoder, Lora};
 use crate::latent_attention::LatentAttention;
 use crate::linear_attention::{DeltaNet, ShortConv};
+use crate::matrix::Matrix;
 use crate::ops::{tensor_from_vec, to_host};
 
 impl CausalLm {
@@ -74,8 +75,8 @@ impl CausalLm {
     fn scalar_head(&self) -> BTreeMap<String, ShapedValues> {
         let head = self.net.lm_head.as_ref().filter(|_| self.config.head != HeadKind::Language);
         let place = |parameter: &str| self.config.place(parameter).name;
-        let weight =
-            head.map(|head| (place("lm_head.weight"), (head.weight.dims().to_vec(), to_host(head.weight.val().inner()))));
+        let weight = head.and_then(|head| head.weight.float());
+        let weight = weight.map(|weight| (place("lm_head.weight"), (weight.dims().to_vec(), to_host(weight.val().inner()))));
         let bias = head.and_then(|head| head.bias.as_ref());
         let bias = bias.map(|bias| (place("lm_head.bias"), (bias.dims().to_vec(), to_host(bias.val().inner()))));
         weight.into_iter().chain(bias).collect()
@@ -98,7 +99,7 @@ impl CausalLm {
         let (weight, bias) = (value("lm_head.weight"), value("lm_head.bias"));
         let Some(head) = self.net.lm_head.as_mut() else { return Ok(()) };
         if let Some(weight) = weight {
-            head.weight = Param::from_tensor(tensor_from_vec(weight, head.weight.dims(), &self.device));
+            head.weight = Matrix::Float(Param::from_tensor(tensor_from_vec(weight, head.weight.dims(), &self.device)));
         }
         if let (Some(values), Some(bias)) = (bias, head.bias.as_mut()) {
             *bias = Param::from_tensor(tensor_from_vec(values, bias.dims(), &self.device));

@@ -49,6 +49,15 @@ pub(crate) fn linears(config: &DecoderConfig) -> Vec<LoraTarget> {
     (0..config.num_hidden_layers).flat_map(of_layer).collect()
 }
 
+/// The matrices of all linear layers except the head: the names of their parameters, and [out, in].
+pub(crate) fn matrices(config: &DecoderConfig) -> Vec<(String, [usize; 2])> {
+    let of_layer = |layer: usize| {
+        let matrices = projections(config, layer).into_iter();
+        matrices.map(move |(name, input, output)| (format!("model.layers.{layer}.{name}.weight"), [output, input]))
+    };
+    (0..config.num_hidden_layers).flat_map(of_layer).collect()
+}
+
 /// The projections of a layer, in the order of the network: name in the block, input and output. Experts have no adapters.
 fn projections(config: &DecoderConfig, layer: usize) -> Vec<(String, usize, usize)> {
     let (h, i) = (config.hidden_size, config.intermediate_size);

@@ -31,6 +31,7 @@ mod grouped_flex;
 mod groups;
 pub mod head;
 pub mod linear;
+mod nf4;
 pub mod norm;
 pub mod packed;
 pub mod prepared;
@@ -69,6 +70,7 @@ pub use head::{
 };
 pub use linear::linear;
 pub(crate) use linear::{linear_cached, linear_frozen};
+pub(crate) use nf4::linear_nf4;
 pub use norm::{layer_norm, rms_norm};
 pub use packed::{AttentionScoring, Packed, Pattern, Segment};
 pub(crate) use recurrent_decode::{SlotRows, conv_step, delta_step};

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 
+use crate::job::lora_settings;
 use crate::job::second_model::note_other_tokenizer;
 use crate::job::template_date::dated;
 use burnish_config::PpoConfig;
@@ -11,7 +12,7 @@ use burnish_model::hf_config::HfConfig;
 
 /// Reads the policy's config.json, with `override_config`.
 pub fn hf_config(model: &ModelConfig) -> Result<HfConfig> {
-    HfConfig::read_overridden(model.path.as_path(), model.override_config.clone())
+    lora_settings::read_config(&model.lora(), model.path.as_path(), model.override_config.clone())
 }
 
 /// Returns the folder of the tokenizer: `data.tokenizer`, else the model's.

@@ -1,0 +1,16 @@
+//! Matrices in 4 bits, in bitsandbytes' layout: NormalFloat4 (Dettmers et al. 2023, QLoRA, <https://arxiv.org/abs/2305.14314>).
+//!
+//! A matrix is cut, row after row, into blocks of 64 values. Each value is a code of 4 bits for one of 16 quantiles of the normal
+//! distribution, and each block has a scale, its largest magnitude. With double quantisation the scales are in 8 bits themselves.
+//!
+//! [`settings`](FourBit) is how a model asks for it, `matrix` holds codes, `scales` holds scales, and [`dynamic_map`] is the table
+//! of 8-bit values, which 8-bit optimizers use too. Products with such matrices are in `ops/nf4.rs`.
+
+mod dynamic_map;
+mod matrix;
+mod scales;
+mod settings;
+
+pub use dynamic_map::dynamic_map;
+pub use matrix::Nf4Matrix;
+pub use settings::FourBit;
