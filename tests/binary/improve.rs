@@ -29,13 +29,13 @@ fn accuracies(folder: &Path, name: &str, option: &str) -> (f64, f64) {
     let at = folder.join(name);
     // The curves of an earlier call are replaced.
     _ = std::fs::remove_dir_all(&at);
-    let steps = std::env::var("BURNISH_STEPS").unwrap_or_else(|_| "16".to_owned());
+    let steps = std::env::var("BURNISH_STEPS").unwrap_or_else(|_| "12".to_owned());
     let mut command = trainer(&["--config", "arithmetic/first.yaml", &format!("{option}={name}")]);
     command.args(OPTIONS.iter().filter(|(of, _)| *of == name).flat_map(|(_, options)| *options));
     command.args([
         "actor_rollout_ref.actor.ppo_mini_batch_size=32",
         &format!("trainer.total_training_steps={steps}"),
-        "trainer.test_freq=16",
+        &format!("trainer.test_freq={steps}"),
         "trainer.logger=[file]",
         &format!("trainer.default_local_dir={}", at.display()),
     ]);

@@ -184,7 +184,8 @@ fn adapters_leave_the_experts_alone() {
             ..LoraSettings::default()
         });
         let chosen = select(config, &settings(&["all-linear"])).unwrap();
-        assert!(chosen.iter().any(|target| target.path.ends_with("o_proj")), "{name}");
+        let is_output = |path: &str| path.ends_with("attn.o_proj") || path.ends_with("attn.out_proj");
+        assert!(chosen.iter().any(|target| is_output(&target.path)), "{name}");
         assert!(!chosen.iter().any(|target| target.path.contains(".experts.")), "{name}");
         if config.mixture.as_ref().unwrap().layers.iter().all(|is_mixture| *is_mixture)
             && config.mixture.as_ref().unwrap().shared.is_none()

@@ -102,7 +102,7 @@ impl RopeConfig {
         Self::of(&Nested::read(config)?, config, config.f64_or("rope_theta", default_theta)?, outer_partial)?.whole()
     }
 
-    /// Reads the rotation of a part of each head, of `dims` dimensions, all of which rotate.
+    /// Reads the rotation of a part of each head: `dims` dimensions, which all rotate.
     ///
     /// # Errors
     /// Like [`read_whole`](Self::read_whole).

@@ -393,7 +393,7 @@ fn published_templates_are_continued() {
         let text = tokenizer.apply_chat_template(
             &json!([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}]),
             true,
-            &TemplateVariables::default(),
+            TemplateVariables::default(),
         );
         let plain = Continuation::new(tokenizer, "unknown", TemplateVariables::default()).unwrap();
         let newline = text.unwrap().contains(&format!("b{end}\n"));

@@ -117,13 +117,14 @@ fn a_turn_is_what_the_template_makes_of_it_in_the_whole_conversation() {
 /// leaves out one message, which is an error where it is searched.
 #[test]
 fn turns_outside_of_the_kept_tokens_are_not_searched() {
-    const LOSES: &str = "{% for m in messages %}{{ '[' ~ m.role ~ ']' ~ ('' if m.content == 'lost' else m.content) ~ '<|im_end|>' }}\
+    const LOSES: &str = "{% for m in messages %}{{ '[' ~ m.role ~ ']' ~ ('' if m.hidden else m.content) ~ '<|im_end|>' }}\
         {% endfor %}{{ '[assistant]' if add_generation_prompt }}";
-    let row = |replies: [&str; 3]| {
-        let messages: Vec<Value> = replies.iter().flat_map(|reply| [say("user", "1?"), say("assistant", reply)]).collect();
-        json!({ "messages": messages })
+    let row = |hidden: usize| {
+        let reply = |(i, text): (usize, &str)| json!({"role": "assistant", "content": text, "hidden": i == hidden});
+        let replies = ["11", "22", "33"].into_iter().enumerate().map(reply);
+        json!({"messages": replies.flat_map(|reply| [say("user", "1?"), reply]).collect::<Vec<_>>()})
     };
-    let (first, last) = (row(["lost", "22", "33"]), row(["11", "22", "lost"]));
+    let (first, last) = (row(0), row(2));
     // A question and a reply have 23 tokens.
     let read = |row: &Value, overlong, max| learnt(LOSES, row, &conversations(overlong, max)).0;
     assert_eq!(read(&last, Overlong::Right, 23).unwrap(), ["11<|im_end|>"]);

@@ -218,6 +218,8 @@ const SAMPLES: &[(&str, &str, &str)] = &[
     ("rollout.max_tokens_per_gpu", "", "99999"),
     ("rollout_max_tokens_per_gpu", "", "99999"),
     ("logger.wandb.key", "", "x"),
+    ("bnb_4bit_quant_type", "--load_in_4bit true", "fp4"),
+    ("use_bnb_nested_quant", "--load_in_4bit true", "true"),
 ];
 
 /// Options that only act in their first edition, or that replace another option of every context, so that no call shows an

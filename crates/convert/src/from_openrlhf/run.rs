@@ -35,6 +35,13 @@ pub(super) fn derive(draft: &mut Draft) {
     } else if draft.values.is_set(modules) {
         draft.note("the target modules are ignored: without a rank of LoRA OpenRLHF trains all weights");
     }
+    let four_bit = "ds.load_in_4bit load_in_4bit";
+    if draft.values.flag(four_bit) && has_adapters {
+        draft.copy("@model.load_in_4bit", four_bit);
+        draft.set_because("@model.bnb_4bit_use_double_quant", Value::Bool(true), "OpenRLHF's setting of bitsandbytes");
+    } else if draft.values.flag(four_bit) {
+        draft.refuse(four_bit, "weights in 4 bits are trained with LoRA only: add a rank");
+    }
     if !draft.is_stage() {
         draft.set_because("trainer.log_completions", int(1), "OpenRLHF prints one sample of a step");
     }

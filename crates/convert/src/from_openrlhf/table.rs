@@ -88,7 +88,7 @@ pub(super) const ROWS: &[TreatmentRow] = &[
     ("ds.lora.alpha lora_alpha", "", Key("@model.lora_alpha")),
     ("ds.lora.target_modules target_modules", "", Read("`target_modules` of the model")),
     ("ds.lora.dropout lora_dropout", "", Refused("dropout is not implemented")),
-    ("ds.load_in_4bit load_in_4bit", "", Refused("quantised weights are not supported")),
+    ("ds.load_in_4bit load_in_4bit", "", Read("`load_in_4bit` and `bnb_4bit_use_double_quant` of the model, with LoRA")),
     ("actor.aux_loss_coef model.aux_loss_coef aux_loss_coef", "", Refused(ROUTER_LOSS)),
     // Data.
     (

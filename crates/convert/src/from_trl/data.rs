@@ -7,6 +7,7 @@ use burnish_util::data_format::DATA_ENDINGS;
 pub(super) fn derive(draft: &mut Draft) {
     model(draft);
     adapters(draft);
+    weights_in_4_bits(draft);
     let row_sources = draft.program.as_ref().map(|program| (program.train.clone(), program.eval.clone()));
     if let Some((Some(train), eval)) = row_sources.filter(|(train, _)| !matches!(train, Some(ProgramRows::OfOptions))) {
         set_rows(draft, "data.train_files", train, "train_dataset");
@@ -71,6 +72,23 @@ fn model(draft: &mut Draft) {
     let (model, tokenizer) = (draft.values.text("sft_model_path"), draft.values.text("model_name_or_path"));
     if tokenizer.is_some() && tokenizer != model {
         draft.copy("data.tokenizer", "model_name_or_path");
+    }
+}
+
+fn weights_in_4_bits(draft: &mut Draft) {
+    if !draft.values.flag("load_in_4bit") {
+        return;
+    }
+    if !draft.values.flag("use_peft") {
+        return draft.refuse("load_in_4bit", "weights in 4 bits are trained with LoRA only: add --use_peft");
+    }
+    let kind = draft.values.text("bnb_4bit_quant_type").unwrap_or_else(|| "nf4".into());
+    if kind != "nf4" {
+        draft.refuse("bnb_4bit_quant_type", format!("{kind} is not supported: use nf4"));
+    }
+    draft.copy("@model.load_in_4bit", "load_in_4bit");
+    if draft.values.flag("use_bnb_nested_quant") {
+        draft.copy("@model.bnb_4bit_use_double_quant", "use_bnb_nested_quant");
     }
 }
 

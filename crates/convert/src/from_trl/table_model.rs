@@ -4,7 +4,6 @@ use crate::peers::OptionTreatment::{Ignored, Read, Refused};
 use crate::peers::TreatmentRow;
 
 const ADAPTERS: &str = "only plain LoRA on the weight matrices of the blocks is supported";
-const QUANTISED: &str = "quantised weights are not supported";
 
 pub(super) const ROWS: &[TreatmentRow] = &[
     (
@@ -35,8 +34,11 @@ pub(super) const ROWS: &[TreatmentRow] = &[
     ("use_dora", "", Refused(ADAPTERS)),
     ("lora_task_type", "reward", Ignored("adapters are always on a sequence classifier")),
     ("lora_task_type", "", Ignored("adapters are always on a causal language model")),
-    ("load_in_8bit load_in_4bit", "", Refused(QUANTISED)),
-    ("bnb_4bit_quant_type bnb_4bit_quant_storage use_bnb_nested_quant", "", Ignored(QUANTISED)),
+    ("load_in_8bit", "", Refused("supported is `load_in_4bit`")),
+    ("load_in_4bit", "", Read("`load_in_4bit` of the model, with `--use_peft` ([weights in 4 bits](lora.md#weights-in-4-bits))")),
+    ("bnb_4bit_quant_type", "", Read("`nf4`; others are refused with `--load_in_4bit`")),
+    ("use_bnb_nested_quant", "", Read("`bnb_4bit_use_double_quant`, with `--load_in_4bit`")),
+    ("bnb_4bit_quant_storage", "", Ignored("it does not change the values of weights")),
     ("model_init_kwargs", "", Refused("a model is loaded as its config.json describes: edit that file")),
     (
         "router_aux_loss_coef",

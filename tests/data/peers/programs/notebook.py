@@ -1,9 +1,10 @@
 # expect: model.path=team/start-1b
 # expect: model.lora_rank=16
+# expect: model.load_in_4bit=true
+# expect: model.bnb_4bit_use_double_quant=true
 # expect: data.train_batch_size=8
 # expect: trainer.total_training_steps=30
 # expect: optim.lr=0.0002
-# unread: load_in_4bit
 # unread: changed by .map
 # note: bf16
 !pip install unsloth

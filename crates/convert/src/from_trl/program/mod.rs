@@ -4,6 +4,7 @@ mod adapters;
 mod configuration;
 mod loading;
 mod model;
+mod quantization;
 mod read;
 mod reading;
 mod rewards;

@@ -2,6 +2,7 @@
 
 use super::adapters;
 use super::loading::OF_LOADING;
+use super::quantization;
 use super::reading::{Reading, describe};
 use crate::python::{LibraryCall, PyValue};
 use burnish_hydra::Value;
@@ -100,16 +101,13 @@ fn of_call(reading: &mut Reading, call: &Rc<LibraryCall>) -> Option<String> {
             let keywords = call.keywords.iter().filter(|(name, _)| !is_of_loading(name));
             let is_name = |name: &str| ["pretrained_model_name_or_path", "model_name", "revision"].contains(&name);
             for (name, value) in keywords.filter(|(name, _)| !is_name(name)) {
-                let is_of_options = matches!(value, PyValue::Call(call) if call.name() == "get_quantization_config");
-                if is_of_options || matches!(value, PyValue::None | PyValue::Bool(false) | PyValue::Option(_)) {
-                    continue;
+                match name.as_str() {
+                    _ if matches!(value, PyValue::None | PyValue::Bool(false) | PyValue::Option(_)) => {}
+                    "quantization_config" => quantization::read(reading, value, call.line),
+                    "load_in_4bit" | "load_in_8bit" => quantization::flag(reading, call, name, value),
+                    _ if quantization::is_of_options(value) => {}
+                    name => reading.refuse(call.line, name, "this argument of from_pretrained is not supported"),
                 }
-                let reason = if name.contains("quantization") || name.starts_with("load_in_") {
-                    "quantised weights are not supported: the model is trained without"
-                } else {
-                    "this argument of from_pretrained is not supported"
-                };
-                reading.refuse(call.line, name, reason);
             }
             for unread in &call.unread {
                 reading.refuse(unread.line, &unread.text, "arguments of from_pretrained that cannot be read");

@@ -3,7 +3,7 @@
 use super::configuration::{self, option};
 use super::model::{place, plain_name};
 use super::reading::{Reading, describe};
-use super::{adapters, model, rewards, rows};
+use super::{adapters, model, quantization, rewards, rows};
 use crate::python::{LibraryCall, PyValue};
 
 const TEXTS: &str = "write the texts to a file, and set data.text_key";
@@ -40,10 +40,7 @@ pub(super) fn read(reading: &mut Reading, call: &LibraryCall, name: &str, value:
         "peft_config" => adapters::read(reading, value),
         "processing_class" | "ref_model" => same_model(reading, name, value),
         "reward_processing_classes" => {}
-        "quantization_config" if is_of_options(value) => {}
-        "quantization_config" => {
-            reading.refuse(call.line, name, "quantised weights are not supported: the model is trained without");
-        }
+        "quantization_config" => quantization::read(reading, value, call.line),
         name if MODELS.iter().any(|(argument, _)| *argument == name) => {
             let (_, named) = MODELS.iter().find(|(argument, _)| *argument == name).unwrap_or(&MODELS[0]);
             match plain_name(value) {
@@ -61,11 +58,6 @@ pub(super) fn read(reading: &mut Reading, call: &LibraryCall, name: &str, value:
             None => option(reading, name, value, call.line, false),
         },
     }
-}
-
-/// Returns true for a quantisation that TRL's options turn on.
-fn is_of_options(value: &PyValue) -> bool {
-    matches!(value, PyValue::None) || matches!(value, PyValue::Call(call) if call.name() == "get_quantization_config")
 }
 
 /// Returns true for None, an empty list, and `(None, None)`.
