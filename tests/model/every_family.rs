@@ -94,6 +94,18 @@ fn generation_computes_what_training_does() {
     }
 }
 
+/// The largest difference of a gradient, relative to its largest number, that float32 explains for [`texts`].
+fn float32_rounding(model: &str) -> f32 {
+    match model {
+        // Scores of attention reach 90, because heads of 512 have no scale. transformers in float32 with the terms of its linear
+        // layers added in 12 other orders differs by up to 4.9e-4, and by 3.3e-4 from its float64. Here these batches differ by 8.0e-5.
+        "gemma4_text" => 1e-4,
+        // Heads of 16 without a scale: 3.7e-5, and 3.7e-5 from float64. Here 2.8e-5.
+        "gemma4_text_shared" => 4e-5,
+        _ => 2e-5,
+    }
+}
+
 /// Sequences one after another in a row, with their prompts shared, have the statistics and gradients of sequences by themselves.
 /// Gradient checkpointing changes no bit.
 #[test]
@@ -114,7 +126,7 @@ fn packed_batches_and_checkpointing_keep_gradients() {
         for (parameter, g) in &whole {
             let scale = g.iter().fold(0f32, |m, x| m.max(x.abs())).max(1e-3 * total);
             let apart = largest(g, &one_by_one[parameter]);
-            assert!(apart <= 2e-5 * scale, "{name}, {parameter}: off by {apart}, largest {scale}");
+            assert!(apart <= float32_rounding(&name) * scale, "{name}, {parameter}: off by {apart}, largest {scale}");
             assert!(is_same(&again[parameter], g), "{name}, {parameter}: gradient checkpointing changes it");
         }
     }
@@ -166,8 +178,8 @@ fn adapters_reach_every_matrix() {
             stats.log_prob.iter().zip(&stats.entropy).map(|(l, h)| f64::from(*l) - 0.3 * f64::from(*h)).sum::<f64>()
         };
         let norm = slope.norm();
-        // A token that changes its experts within the step makes the log-probabilities jump.
-        let step = if model.config.mixture.is_some() { 2e-4 } else { 2e-3 } / norm;
+        // Within a larger step, a token that changes its experts makes the log-probabilities jump, and large scores bend them.
+        let step = 2e-4 / norm;
         let measured = (value(step) - value(-step)) / (2.0 * step * norm * norm);
         assert!((measured - 1.0).abs() < 2e-2, "{name}: slope {measured} of the gradient's");
     }

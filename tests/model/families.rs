@@ -262,3 +262,66 @@ fn the_text_part_of_gemma_3() {
     let decoder = HfConfig::read(folder.path()).unwrap().decoder().unwrap();
     assert_eq!((decoder.vocab_size, decoder.num_attention_heads, decoder.head_dim), (262_208, 8, 256));
 }
+
+/// A published folder of Gemma 4 has parts that see images and hear sound, and names the sizes of layers without a window in
+/// another way than transformers 5.24 writes them.
+#[test]
+fn the_text_part_of_gemma_4() {
+    for (model, keys) in [
+        ("gemma4_text_shared", json!({"global_head_dim": 16})),
+        ("gemma4_text_keys", json!({"global_head_dim": 16, "num_global_key_value_heads": 1})),
+    ] {
+        let source = golden(model);
+        let folder = tempfile::tempdir().unwrap();
+        let mut text = config(&source);
+        let inner = text.as_object_mut().unwrap();
+        inner.remove("per_layer_config");
+        inner.extend(keys.as_object().unwrap().clone());
+        let whole = json!({
+            "model_type": "gemma4", "architectures": ["Gemma4ForConditionalGeneration"], "text_config": text,
+            "vision_config": {"hidden_size": 2}, "audio_config": {"hidden_size": 2}, "image_token_id": 7,
+        });
+        std::fs::write(folder.path().join("config.json"), whole.to_string()).unwrap();
+        let in_whole = |name: String| format!("model.language_model.{}", name.strip_prefix("model.").unwrap());
+        let mut all: Tensors = tensors(&source).into_iter().map(|(name, x)| (in_whole(name), x)).collect();
+        for other in ["vision_tower.std_bias", "audio_tower.output_proj.bias", "embed_vision.embedding_projection.weight"] {
+            all.insert(format!("model.{other}"), (vec![4], vec![1.0; 4]));
+        }
+        write(&folder.path().join("model.safetensors"), &all, Dtype::F32, &|x| x.to_le_bytes().to_vec());
+        let read = load(folder.path()).unwrap();
+        assert_eq!(read.config, load(&source).unwrap().config, "{model}");
+        let copy = tempfile::tempdir().unwrap();
+        read.save(copy.path()).unwrap();
+        assert_eq!(tensors(copy.path()), tensors(&source), "{model}");
+    }
+}
+
+/// The numbers of parameters that transformers counts for the published sizes of Gemma 4, and the factors of its layers.
+#[test]
+fn published_sizes_of_gemma_4() {
+    let types = |layers: usize, every: usize| -> Vec<&str> {
+        let kind = |layer| if (layer + 1) % every == 0 { "full_attention" } else { "sliding_attention" };
+        (0..layers).map(kind).collect()
+    };
+    let rope = json!({
+        "full_attention": {"partial_rotary_factor": 0.25, "rope_theta": 1e6, "rope_type": "proportional"},
+        "sliding_attention": {"rope_theta": 1e4, "rope_type": "default"},
+    });
+    let e2b = json!({
+        "hidden_size": 1536, "intermediate_size": 6144, "num_hidden_layers": 35, "num_key_value_heads": 1, "sliding_window": 512,
+        "num_kv_shared_layers": 20, "use_double_wide_mlp": true, "layer_types": types(35, 5), "num_global_key_value_heads": null,
+    });
+    let largest = json!({
+        "hidden_size": 5376, "intermediate_size": 21504, "num_hidden_layers": 60, "num_attention_heads": 32, "sliding_window": 1024,
+        "num_key_value_heads": 16, "num_global_key_value_heads": 4, "attention_k_eq_v": true, "hidden_size_per_layer_input": 0,
+        "layer_types": types(60, 6),
+    });
+    for (mut text, parameters) in [(e2b, 4_628_569_344 + 35), (largest, 30_697_345_280 + 60)] {
+        let folder = tempfile::tempdir().unwrap();
+        text["rope_parameters"] = rope.clone();
+        let whole = json!({"model_type": "gemma4", "text_config": text});
+        std::fs::write(folder.path().join("config.json"), whole.to_string()).unwrap();
+        let decoder = HfConfig::read(folder.path()).unwrap().decoder().unwrap();
+        assert_eq!((decoder.num_parameters(), decoder.head_dim, decoder.vocab_size), (parameters, 256, 262_144));
+    }
+}

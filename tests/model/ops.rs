@@ -299,7 +299,7 @@ fn decode_attention() {
             let new = [k, v].map(|x| Tensor::cat(last.iter().map(|place| x.clone().narrow(0, *place, 1)).collect(), 0));
             let mut cache = [k, v].map(|x| last.iter().fold(x.clone(), |x, place| x.slice_fill(*place..place + 1, 99.0)));
             let [k_cache, v_cache] = &mut cache;
-            let at = CacheView::new(hkv, tables, &lens);
+            let at = CacheView::new(tables, &lens);
             let out = ops::decode_attention(q, new, [k_cache, v_cache], &at, &SentTables::default(), scoring, None);
             for (written, whole) in cache.into_iter().zip([k, v]) {
                 assert_eq!(written.into_data(), whole.clone().into_data(), "the cache has the new rows");

@@ -172,6 +172,10 @@ fn float32_rounding(model: &str) -> f64 {
         // 5.2e-4 in the total norm and 7.4e-4 in that of the embedding. Here these are 1.9e-4 and 2.7e-4.
         // `qwen3_5_moe_float64` has other weights, and the common bound.
         "qwen3_5_moe_text" => 1e-3,
+        // Scores of attention reach 90, because heads of 512 have no scale. The norm of layer 0's keys has the largest errors:
+        // transformers in float32 with the terms of its linear layers added in 20 other orders differs from its float64 by up to
+        // 1.4e-4. Here this is 6.4e-5.
+        "gemma4_text" => 1e-4,
         _ => 5e-5,
     }
 }
@@ -233,7 +237,8 @@ fn golden_backward_and_adamw() {
             *sum += values.iter().map(|x| x.abs() as f64).sum::<f64>();
             *count += values.len();
         }
-        for (parameter, (sum, count)) in sums.into_iter().filter(|(name, _)| !is_choice_bias(name)) {
+        let is_trained = |name: &str| !is_choice_bias(name) && !name.ends_with("layer_scalar");
+        for (parameter, (sum, count)) in sums.into_iter().filter(|(name, _)| is_trained(name)) {
             let expected = torch(step["param_abs_sum"].as_object().unwrap(), &parameter);
             // A bias of keys that do not rotate moves all scores of a query equally: AdamW turns the rounding error into a step.
             let rounding = if parameter.ends_with("k_proj.bias") { number("lr") * count as f64 } else { 0.0 };

@@ -11,6 +11,7 @@ use super::decoder::{Attention, Block, Decoder, Embedding, Linear, Mlp, Norm, Tr
 use super::experts::{Experts, FeedForward, Mixture, MixtureConfig};
 use super::latent_attention::LatentAttention;
 use super::latent_shape::LatentShape;
+use super::layer_inputs::TABLE;
 use super::linear_attention::{ConvKernel, DeltaNet, DeltaNetShape, RecurrentKind, ShortConv};
 use super::matrix::Matrix;
 use super::nf4::{FourBit, Nf4Matrix};
@@ -79,12 +80,28 @@ impl Builder<'_> {
         };
         let layers = (0..c.num_hidden_layers).map(|i| self.block(&format!("model.layers.{i}"), i)).collect::<Result<_>>()?;
         let norm = self.norm("model.norm", c.hidden_size)?;
+        let mut trunk = Trunk {
+            embed_tokens,
+            embed_positions,
+            embed_tokens_per_layer: None,
+            per_layer_model_projection: None,
+            per_layer_projection_norm: None,
+            layers,
+            norm,
+        };
+        if let Some(inputs) = c.layer_inputs {
+            let all = c.layer_inputs_width();
+            trunk.embed_tokens_per_layer = Some(Embedding { weight: self.matrix(TABLE, inputs.vocab_size, all)? });
+            trunk.per_layer_model_projection =
+                Some(self.linear("model.per_layer_model_projection", all, c.hidden_size, false)?);
+            trunk.per_layer_projection_norm = Some(self.norm("model.per_layer_projection_norm", inputs.width)?);
+        }
         let lm_head = match c.head {
             HeadKind::Classifier { bias, labels, .. } => Some(self.head("lm_head", labels, c.hidden_size, bias)?),
             HeadKind::Language if c.tie_word_embeddings => None,
             HeadKind::Language => Some(self.head("lm_head", c.vocab_size, c.hidden_size, false)?),
         };
-        Ok(Decoder { model: Trunk { embed_tokens, embed_positions, layers, norm }, lm_head })
+        Ok(Decoder { model: trunk, lm_head })
     }
 
     fn block(&mut self, at: &str, layer: usize) -> Result<Block> {
@@ -92,7 +109,7 @@ impl Builder<'_> {
         let recurrent = c.recurrent(layer);
         Ok(Block {
             self_attn: match (recurrent, c.latent) {
-                (None, None) => Some(self.attention(&format!("{at}.self_attn"))?),
+                (None, None) => Some(self.attention(&format!("{at}.self_attn"), layer)?),
                 _ => None,
             },
             latent_attn: match (recurrent, c.latent) {
@@ -109,7 +126,7 @@ impl Builder<'_> {
             },
             mlp: match c.mixture.as_ref().filter(|mixture| mixture.layers[layer]) {
                 Some(mixture) => FeedForward::Mixture(self.mixture(&format!("{at}.mlp"), mixture)?),
-                None => FeedForward::Dense(self.mlp(&format!("{at}.mlp"), c.intermediate_size)?),
+                None => FeedForward::Dense(self.mlp(&format!("{at}.mlp"), c.mlp_width(layer))?),
             },
             input_layernorm: self.norm_if(residual.has_input_norm(), &format!("{at}.input_layernorm"), h)?,
             post_attention_layernorm: self.norm_if(residual.has_second_norm(), &format!("{at}.post_attention_layernorm"), h)?,
@@ -123,6 +140,19 @@ impl Builder<'_> {
                 &format!("{at}.post_feedforward_layernorm"),
                 h,
             )?,
+            per_layer_input_gate: match c.layer_inputs {
+                Some(inputs) => Some(self.linear(&format!("{at}.per_layer_input_gate"), inputs.width, h, false)?),
+                None => None,
+            },
+            per_layer_projection: match c.layer_inputs {
+                Some(inputs) => Some(self.linear(&format!("{at}.per_layer_projection"), h, inputs.width, false)?),
+                None => None,
+            },
+            post_per_layer_input_norm: self.norm_if(c.layer_inputs.is_some(), &format!("{at}.post_per_layer_input_norm"), h)?,
+            layer_scalar: match c.layer_scalars {
+                true => Some(self.vector(&format!("{at}.layer_scalar"), 1)?),
+                false => None,
+            },
         })
     }
 
@@ -178,19 +208,25 @@ impl Builder<'_> {
         Ok(Param::from_tensor(tensor_from_vec(values, shape, self.device)))
     }
 
-    fn attention(&mut self, at: &str) -> Result<Attention> {
-        let (c, h) = (self.c, self.c.hidden_size);
-        let (q, kv) = (c.num_attention_heads * c.head_dim, c.num_key_value_heads * c.head_dim);
+    fn attention(&mut self, at: &str, layer: usize) -> Result<Attention> {
+        let (c, h, shape) = (self.c, self.c.hidden_size, self.c.attention(layer));
+        let (q, kv, projections) = (shape.queries(), shape.keys(), shape.kv_projections());
         let has_qk_norm = c.qk_norm != QkNorm::None;
-        let [q_norm, k_norm] = if c.qk_norm == QkNorm::AllHeads { [q, kv] } else { [c.head_dim; 2] };
+        let [q_norm, k_norm] = if c.qk_norm == QkNorm::AllHeads { [q, kv] } else { [shape.head_dim; 2] };
         Ok(Attention {
             q_proj: self.linear(&format!("{at}.q_proj"), if c.output_gate { 2 * q } else { q }, h, c.qkv_bias)?,
-            k_proj: self.linear(&format!("{at}.k_proj"), kv, h, c.qkv_bias)?,
-            v_proj: self.linear(&format!("{at}.v_proj"), kv, h, c.qkv_bias)?,
+            k_proj: match projections {
+                0 => None,
+                _ => Some(self.linear(&format!("{at}.k_proj"), kv, h, c.qkv_bias)?),
+            },
+            v_proj: match projections {
+                2 => Some(self.linear(&format!("{at}.v_proj"), kv, h, c.qkv_bias)?),
+                _ => None,
+            },
             o_proj: self.linear(&format!("{at}.o_proj"), h, q, c.o_bias)?,
             qkv_lora: None,
             q_norm: self.norm_if(has_qk_norm, &format!("{at}.q_norm"), q_norm)?,
-            k_norm: self.norm_if(has_qk_norm, &format!("{at}.k_norm"), k_norm)?,
+            k_norm: self.norm_if(has_qk_norm && projections > 0, &format!("{at}.k_norm"), k_norm)?,
             sinks: match c.attention_sinks {
                 true => Some(self.vector(&format!("{at}.sinks"), c.num_attention_heads)?),
                 false => None,

@@ -19,7 +19,7 @@ use anyhow::{Context, Result, ensure};
 use burn::module::Module;
 use burn::tensor::{Device, FloatDType, Tensor};
 
-use super::config::{DecoderConfig, HeadKind, Positions};
+use super::config::{DecoderConfig, HeadKind};
 use super::decoder::{Decoder, Pass};
 use super::device::is_cpu;
 use super::experts::{RouterPass, RouterStats};
@@ -159,14 +159,11 @@ impl CausalLm {
                 Decoder::random(&config, seed, fresh_head, device)?
             }
         };
-        let frequencies_of = |rope: &RopeConfig| -> Frequencies {
-            (rope.inverse_frequencies(config.rotary_dim()).into(), rope.attention_factor as f32)
+        let frequencies_of = |(rope, dims): (&RopeConfig, usize)| -> Frequencies {
+            (rope.inverse_frequencies(dims).into(), rope.attention_factor as f32)
         };
-        let frequencies = match &config.positions {
-            Positions::Rotary(rope) => Some(frequencies_of(rope)),
-            Positions::Learned => None,
-        };
-        let local_frequencies = config.local_rope.as_ref().map(frequencies_of);
+        let frequencies = config.rope().map(frequencies_of);
+        let local_frequencies = config.window_rope().map(frequencies_of);
         Ok(Self {
             config,
             net,
@@ -218,7 +215,7 @@ impl CausalLm {
 
     /// Returns the same model with parameters that require gradients: only the parameters of its adapter, if it has one.
     pub fn trainable(mut self) -> Self {
-        self.net = self.net.train();
+        self.net = self.net.train().with_frozen_scalars();
         if let Some(mixture) = &self.config.mixture {
             self.net = self.net.with_frozen_routers(mixture.router.frozen);
         }
@@ -297,7 +294,7 @@ impl CausalLm {
         write_config(folder, self.hf.of_frozen_weights("float32")?)
     }
 
-    /// Embeds tokens [ids, h] at their positions, outside any graph.
+    /// Embeds tokens [ids, h] at their positions, outside any graph, with the columns of [`super::layer_inputs`].
     pub fn embed(&self, ids: &[u32], positions: &[usize]) -> Tensor<2> {
         let trunk = &self.net.model;
         let x = trunk.embed_tokens.weight.val().inner().select(0, index(ids.iter().map(|&id| id as usize), &self.device));
@@ -305,10 +302,11 @@ impl CausalLm {
             Some(scale) => x * scale,
             None => x,
         };
-        match &trunk.embed_positions {
+        let x = match &trunk.embed_positions {
             Some(table) => x + table.weight.val().inner().select(0, index(positions.iter().copied(), &self.device)),
             None => x,
-        }
+        };
+        self.with_layer_rows(x, ids, &self.device)
     }
 
     /// Returns the inputs that all blocks share in a pass over rows at these positions.
@@ -335,6 +333,7 @@ impl CausalLm {
         Pass {
             rotation: None,
             local_rotation: None,
+            layer_input: None,
             query_scale: None,
             config,
             dtype,

@@ -5,6 +5,7 @@ use anyhow::Result;
 use super::experts::{FileExperts, MixtureConfig};
 use super::hf_reader::HfReader;
 use super::latent_shape::LatentShape;
+use super::layer_shape::{GlobalAttention, LayerInputs};
 use super::linear_attention::{RecurrentKind, RecurrentLayers};
 use super::naming::{self, Naming, TensorLocation};
 use super::nf4::FourBit;
@@ -130,6 +131,17 @@ pub struct DecoderConfig {
     pub rotates: Vec<bool>,
     pub query_scaling: Option<QueryScaling>,
     pub qk_norm: QkNorm,
+    /// True if each head of the values is divided by its root mean square.
+    pub value_norm: bool,
+    /// The attention of layers without a window, if it differs.
+    pub global_attention: Option<GlobalAttention>,
+    /// The number of last layers that read the keys and values of an earlier layer.
+    pub shared_layers: usize,
+    /// True if the MLPs of these layers are twice as wide.
+    pub double_wide: bool,
+    pub layer_inputs: Option<LayerInputs>,
+    /// True if a factor, which is not trained, multiplies the residual stream after each block.
+    pub layer_scalars: bool,
     /// True if the softmax of each head of attention has a sink, a learned logit without a value.
     pub attention_sinks: bool,
     /// True if the q, k and v projections have biases.
@@ -174,19 +186,24 @@ pub struct DecoderConfig {
 impl DecoderConfig {
     /// The scoring of attention in a layer.
     pub fn scoring(&self, layer: usize) -> AttentionScoring {
-        let scale = self.attention_scale.unwrap_or(1.0 / (self.head_dim as f32).sqrt());
+        let scale = self.attention_scale.unwrap_or(1.0 / (self.attention(layer).head_dim as f32).sqrt());
         AttentionScoring { scale, softcap: self.attention_softcap, window: self.windows[layer] }
     }
 
-    /// The rotations of the layers.
-    pub(crate) fn ropes(&self) -> impl Iterator<Item = &RopeConfig> {
-        let Positions::Rotary(rope) = &self.positions else { return None.into_iter().chain(&self.local_rope) };
-        Some(rope).into_iter().chain(&self.local_rope)
+    /// The rotation of layers without a window, or of all layers, and the number of dimensions of a head over which it is defined.
+    pub(crate) fn rope(&self) -> Option<(&RopeConfig, usize)> {
+        let Positions::Rotary(rope) = &self.positions else { return None };
+        Some((rope, self.latent.map_or(self.global_head_dim(), |latent| latent.rotating)))
     }
 
-    /// The number of dimensions of a head over which [`ropes`](Self::ropes) are defined.
-    pub(crate) fn rotary_dim(&self) -> usize {
-        self.latent.map_or(self.head_dim, |latent| latent.rotating)
+    /// The rotation of layers with a window, if it differs, with its number of dimensions.
+    pub(crate) fn window_rope(&self) -> Option<(&RopeConfig, usize)> {
+        self.local_rope.as_ref().map(|rope| (rope, self.head_dim))
+    }
+
+    /// The rotations of the layers, each with its number of dimensions.
+    pub(crate) fn ropes(&self) -> impl Iterator<Item = (&RopeConfig, usize)> {
+        self.rope().into_iter().chain(self.window_rope())
     }
 
     /// The kind of a recurrent layer; `None` for a layer of attention.
@@ -243,6 +260,12 @@ impl HfReader<'_> {
             rotates: vec![true; layers],
             query_scaling: None,
             qk_norm: QkNorm::None,
+            value_norm: false,
+            global_attention: None,
+            shared_layers: 0,
+            double_wide: false,
+            layer_inputs: None,
+            layer_scalars: false,
             attention_sinks: false,
             qkv_bias: false,
             o_bias: false,

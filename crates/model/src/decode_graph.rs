@@ -94,8 +94,8 @@ mod gpu {
     impl DecodeGraph {
         /// Creates a step of `rows` rows, with sequences of at most `width` blocks. If `records` is false, every step launches
         /// all kernels. Returns `None` if the model is not on a GPU, or its heads are too large for the GPU's attention. Models with
-        /// recurrent layers (a step too far would move their states), sinks, latent keys, mixtures or several rotations have no graph
-        /// either.
+        /// recurrent layers (a step too far would move their states), sinks, latent keys, normalised values, mixtures or several
+        /// rotations have no graph either.
         pub fn new(model: &CausalLm, rows: usize, width: usize, records: bool) -> Option<Self> {
             let trunk = &model.net.model;
             let embedding = Rows::from_tensor(trunk.embed_tokens.weight.val().inner())?;
@@ -105,6 +105,7 @@ mod gpu {
             let is_plain = config.mixture.is_none()
                 && config.recurrent_layers.is_none()
                 && config.latent.is_none()
+                && !config.value_norm
                 && !config.attention_sinks;
             let is_recordable = has_one_rotation && is_plain;
             if embedding.tensor.dtype == DType::F64 || !fused::fits(config.head_dim) || !is_recordable {

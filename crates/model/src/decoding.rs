@@ -46,7 +46,7 @@ impl CausalLm {
         let pass = Pass { independent_rows: true, ..self.pass(positions) };
         let lens: Vec<usize> = positions.iter().map(|p| p + 1).collect();
         let blocks: Vec<&[usize]> = tables.iter().map(|table| &***table).collect();
-        let at = CacheView::new(self.config.num_key_value_heads, &blocks, &lens);
+        let at = CacheView::new(&blocks, &lens);
         let slots = cache.slots(tables).into();
         let mut mixer = DecodeMixer { config: &self.config, at: &at, slots: &slots, cache };
         let hidden = self.net.forward(self.embed(ids, positions), &pass, &mut mixer);

@@ -131,9 +131,8 @@ impl HfConfig {
             );
         }
         // Set here for all families: for longer sequences a scaling may use other frequencies.
-        for rope in config.ropes().cloned().collect::<Vec<_>>() {
-            config.max_position_embeddings = rope.longest().unwrap_or(config.max_position_embeddings);
-        }
+        let longest: Vec<usize> = config.ropes().filter_map(|(rope, _)| rope.longest()).collect();
+        config.max_position_embeddings = longest.last().copied().unwrap_or(config.max_position_embeddings);
         config.tie_word_embeddings &= !self.untied_head;
         config.quantization = quantization;
         check(&config)?;
@@ -197,6 +196,18 @@ pub struct TextPart {
 
 /// All models of images and text whose language model is read.
 pub static TEXT_PARTS: &[TextPart] = &[
+    TextPart {
+        whole: "gemma4",
+        model_type: "gemma4_text",
+        class: "Gemma4ForCausalLM",
+        defaults: &[
+            ("vocab_size", 262_144),
+            ("num_attention_heads", 8),
+            ("num_key_value_heads", 4),
+            ("head_dim", 256),
+            ("max_position_embeddings", 131_072),
+        ],
+    },
     TextPart { whole: "qwen3_5", model_type: "qwen3_5_text", class: "Qwen3_5ForCausalLM", defaults: &[] },
     TextPart { whole: "qwen3_5_moe", model_type: "qwen3_5_moe_text", class: "Qwen3_5MoeForCausalLM", defaults: &[] },
     TextPart {
@@ -259,10 +270,12 @@ fn check(config: &DecoderConfig) -> Result<()> {
             config.num_key_value_heads
         );
     }
-    for rope in config.ropes() {
-        let (dims, rotated) = (config.rotary_dim(), rope.rotated(config.rotary_dim()));
-        if rotated == 0 || rotated > dims || !rotated.is_multiple_of(2) {
-            bail!("config.json: {rotated} of the head's {dims} dimensions rotate; it must be an even number of them, and not 0");
+    for (rope, head_dim) in config.ropes() {
+        let rotated = rope.rotated(head_dim);
+        if rotated == 0 || rotated > head_dim || !rotated.is_multiple_of(2) {
+            bail!(
+                "config.json: {rotated} of the head's {head_dim} dimensions rotate; it must be an even number of them, and not 0"
+            );
         }
     }
     Ok(())
@@ -329,7 +342,7 @@ mod tests {
                 _ => 8,
             };
             let mut rope = match family.model_type {
-                "gemma3_text" | "olmo3" => {
+                "gemma3_text" | "gemma4_text" | "olmo3" => {
                     serde_json::json!({"full_attention": rope(frequencies), "sliding_attention": rope(frequencies)})
                 }
                 _ => rope(frequencies),
@@ -343,8 +356,11 @@ mod tests {
                 "sliding_window": null, "tie_word_embeddings": true,
             });
             let mut json = json.as_object().unwrap().clone();
-            if family.model_type == "gpt_oss" {
+            if matches!(family.model_type, "gpt_oss" | "gemma4_text") {
                 json.insert("sliding_window".to_owned(), 8.into());
+            }
+            if family.model_type == "gemma4_text" {
+                json.insert("global_head_dim".to_owned(), 16.into());
             }
             if family.model_type == "phi3" {
                 json.insert("original_max_position_embeddings".to_owned(), 8.into());

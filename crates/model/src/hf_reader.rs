@@ -229,7 +229,7 @@ impl<'a> HfReader<'a> {
     /// `slides` does. A missing `sliding_window` is transformers' default; null means no window.
     pub fn windows(&self, layers: usize, slides: impl Fn(usize) -> bool) -> Result<Vec<Option<usize>>> {
         let window = self.window_or(Some(4096))?;
-        let slides = self.layer_types(layers, |layer| window.is_some() && slides(layer))?;
+        let slides = self.layers_with_window(layers, |layer| window.is_some() && slides(layer))?;
         let of_layer = |slides: bool| match (slides, window) {
             (true, None) => bail!("`layer_types` has sliding_attention, but `sliding_window` is null"),
             (true, window) => Ok(window),
@@ -253,7 +253,7 @@ impl<'a> HfReader<'a> {
     }
 
     /// For each layer, true if `layer_types` gives it a window; without `layer_types`, `default`.
-    fn layer_types(&self, layers: usize, default: impl Fn(usize) -> bool) -> Result<Vec<bool>> {
+    pub(crate) fn layers_with_window(&self, layers: usize, default: impl Fn(usize) -> bool) -> Result<Vec<bool>> {
         let Some(kinds) = self.get("layer_types") else { return Ok((0..layers).map(default).collect()) };
         let kinds = kinds.as_array().filter(|kinds| kinds.len() == layers);
         let kinds = kinds.with_context(|| format!("`layer_types` must list the kind of each of the {layers} layers"))?;

@@ -45,26 +45,26 @@ pub fn place(table: &[usize], position: usize) -> usize {
     table[position / BLOCK] * BLOCK + position % BLOCK
 }
 
-/// The properties that all of a cache's tensors have in common.
+/// The properties of a cache's tensors.
 struct Empty {
-    layers: usize,
-    width: usize,
+    /// The width of the keys of each layer that has its own.
+    widths: Vec<usize>,
     dtype: FloatDType,
     device: Device,
 }
 
 impl Empty {
-    fn rows(&self, rows: usize) -> Tensor<2> {
-        cast(Tensor::zeros([rows, self.width], &self.device), self.dtype)
+    fn rows(&self, rows: usize, width: usize) -> Tensor<2> {
+        cast(Tensor::zeros([rows, width], &self.device), self.dtype)
     }
 }
 
 /// A key/value cache of all sequences that are being generated.
 pub struct KvCache {
-    /// Keys and values of each layer of attention, [blocks · BLOCK, kv heads · d]. Empty until the first block, since a GPU has
+    /// Keys and values of each layer that has its own, [blocks · BLOCK, kv heads · d]. Empty until the first block, since a GPU has
     /// no empty tensors.
     layers: Vec<(Tensor<2>, Tensor<2>)>,
-    /// For each layer of the model, its index in `layers`; unused for recurrent layers.
+    /// For each layer of the model, its index in `layers`; unused for layers without their own keys.
     index: Vec<usize>,
     /// The states of recurrent layers, if the model has any.
     states: Option<StatePool>,
@@ -79,11 +79,10 @@ pub struct KvCache {
 impl KvCache {
     /// Creates an empty cache, which grows automatically.
     pub fn new(config: &DecoderConfig, dtype: FloatDType, device: &Device) -> Self {
-        let is_attention = |layer: &usize| config.recurrent(*layer).is_none();
-        let index = (0..config.num_hidden_layers).map(|layer| (0..layer).filter(is_attention).count()).collect();
-        let layers = (0..config.num_hidden_layers).filter(is_attention).count();
-        let width = config.num_key_value_heads * config.head_dim;
-        let empty = Empty { layers, width, dtype, device: device.clone() };
+        let keeps_keys = |layer: &usize| config.keeps_keys(*layer);
+        let index = (0..config.num_hidden_layers).map(|layer| (0..layer).filter(keeps_keys).count()).collect();
+        let widths = (0..config.num_hidden_layers).filter(keeps_keys).map(|layer| config.attention(layer).keys()).collect();
+        let empty = Empty { widths, dtype, device: device.clone() };
         Self {
             layers: Vec::new(),
             index,
@@ -278,12 +277,15 @@ impl KvCache {
     /// Tensors grow one after another, so that only one of them exists twice at a time.
     fn grow(&mut self, min: usize) {
         let more = min.max(self.blocks() / 4).max(64);
-        let rows = || self.empty.rows(more * BLOCK);
+        let rows = |width: usize| self.empty.rows(more * BLOCK, width);
         if self.layers.is_empty() {
-            self.layers = (0..self.empty.layers).map(|_| (rows(), rows())).collect();
+            self.layers = self.empty.widths.iter().map(|width| (rows(*width), rows(*width))).collect();
         } else {
             for tensor in self.layers.iter_mut().flat_map(|(k, v)| [k, v]) {
-                tensor.inplace(|old| Tensor::cat(vec![old, rows()], 0));
+                tensor.inplace(|old| {
+                    let rows = rows(old.dims()[1]);
+                    Tensor::cat(vec![old, rows], 0)
+                });
             }
         }
         let first = self.blocks();

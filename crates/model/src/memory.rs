@@ -8,6 +8,7 @@ use anyhow::{Result, bail};
 use super::config::{DecoderConfig, HeadKind, Positions, QkNorm, Residual};
 use super::experts::MixtureConfig;
 use super::latent_shape::LatentShape;
+use super::layer_shape::AttentionShape;
 use super::linear_attention::RecurrentKind;
 use super::ops::{BLOCK, DELTA_CHUNK, attention::QUERIES, head};
 use burnish_util::machine::amount;
@@ -92,29 +93,44 @@ impl DecoderConfig {
     /// Returns the shapes of the parameters, each with a typical name and the number of parameters that have it. All parameters that are
     /// not matrices are counted as vectors of the hidden size.
     pub fn shapes(&self) -> Vec<(&'static str, Vec<usize>, ElementCount)> {
-        let (h, q, kv) = (self.hidden_size, self.num_attention_heads * self.head_dim, self.num_key_value_heads * self.head_dim);
-        let (i, layers, into) = (self.intermediate_size, self.layers(), if self.gated { 2 } else { 1 });
-        let attends = layers - self.recurrent_count() as ElementCount;
-        let queries = if self.output_gate { 2 * q } else { q };
+        let (h, into) = (self.hidden_size, if self.gated { 2 } else { 1 });
         let head = usize::from(self.head == HeadKind::Language && !self.tie_word_embeddings) * self.vocab_size;
         let positions = if self.positions == Positions::Learned { self.max_position_embeddings } else { 0 };
         let mut shapes = vec![
             ("model.embed_tokens.weight", vec![self.vocab_size, h], 1),
             ("model.embed_positions.weight", vec![positions, h], 1),
             ("lm_head.weight", vec![head, h], 1),
-            ("model.layers.0.mlp.up_proj.weight", vec![i, h], into * self.dense_layers()),
-            ("model.layers.0.mlp.down_proj.weight", vec![h, i], self.dense_layers()),
         ];
-        match self.latent {
-            Some(latent) => {
+        for (shape, layers) in self.attention_shapes() {
+            let layers = layers as ElementCount;
+            if let Some(latent) = self.latent {
                 let linears = latent.linears(h, self.num_attention_heads).into_iter();
-                shapes.extend(linears.map(|(_, input, output, _)| (LATENT_MATRIX, vec![output, input], attends)));
+                shapes.extend(linears.map(|(_, input, output, _)| (LATENT_MATRIX, vec![output, input], layers)));
+                continue;
             }
-            None => shapes.extend([
-                ("model.layers.0.self_attn.q_proj.weight", vec![queries, h], attends),
-                ("model.layers.0.self_attn.k_proj.weight", vec![kv, h], 2 * attends),
-                ("model.layers.0.self_attn.o_proj.weight", vec![h, q], attends),
-            ]),
+            let q = shape.queries();
+            let queries = if self.output_gate { 2 * q } else { q };
+            let kv = shape.kv_projections() as ElementCount * layers;
+            shapes.extend([
+                ("model.layers.0.self_attn.q_proj.weight", vec![queries, h], layers),
+                ("model.layers.0.self_attn.k_proj.weight", vec![shape.keys(), h], kv),
+                ("model.layers.0.self_attn.o_proj.weight", vec![h, q], layers),
+            ]);
+        }
+        for (i, layers) in self.mlp_widths() {
+            shapes.extend([
+                ("model.layers.0.mlp.up_proj.weight", vec![i, h], into * layers),
+                ("model.layers.0.mlp.down_proj.weight", vec![h, i], layers),
+            ]);
+        }
+        if let Some(inputs) = self.layer_inputs {
+            let all = self.layer_inputs_width();
+            shapes.extend([
+                ("model.embed_tokens_per_layer.weight", vec![inputs.vocab_size, all], 1),
+                ("model.per_layer_model_projection.weight", vec![all, h], 1),
+                ("model.layers.0.per_layer_input_gate.weight", vec![inputs.width, h], self.layers()),
+                ("model.layers.0.per_layer_projection.weight", vec![h, inputs.width], self.layers()),
+            ]);
         }
         shapes.extend(self.mixture.iter().flat_map(|mixture| mixture_shapes(mixture, h)));
         if let Some(recurrent) = &self.recurrent_layers {
@@ -134,22 +150,27 @@ impl DecoderConfig {
     }
 
     fn parameters(&self) -> ElementCount {
-        let (h, q, kv) = (self.hidden(), self.queries(), self.keys());
+        let h = self.hidden();
         let bias = |has: bool, count: ElementCount| if has { count } else { 0 };
         let norm_of = |width: ElementCount| bias(self.norm.has_weight(), width) + bias(self.norm.has_bias(), width);
-        let qk_norms = match self.qk_norm {
-            QkNorm::None => 0,
-            QkNorm::PerHead | QkNorm::AfterRotation => 2 * norm_of(self.head_dim as ElementCount),
-            QkNorm::AllHeads => norm_of(q + kv),
-        } + bias(self.attention_sinks, self.heads());
-        let queries = if self.output_gate { 2 * q } else { q };
-        let attention = match self.latent {
-            Some(latent) => self.latent_parameters(latent),
-            None => queries * h + q * h + 2 * kv * h + bias(self.qkv_bias, queries + 2 * kv) + bias(self.o_bias, h) + qk_norms,
+        let attention = |shape: AttentionShape| {
+            if let Some(latent) = self.latent {
+                return self.latent_parameters(latent);
+            }
+            let (q, kv) = (shape.queries() as ElementCount, shape.keys() as ElementCount);
+            let projections = shape.kv_projections() as ElementCount;
+            let qk_norms = match self.qk_norm {
+                QkNorm::None => 0,
+                QkNorm::PerHead | QkNorm::AfterRotation => (1 + projections.min(1)) * norm_of(shape.head_dim as ElementCount),
+                QkNorm::AllHeads => norm_of(q + kv),
+            } + bias(self.attention_sinks, self.heads());
+            let (queries, kv) = (if self.output_gate { 2 * q } else { q }, projections * kv);
+            queries * h + q * h + kv * h + bias(self.qkv_bias, queries + kv) + bias(self.o_bias, h) + qk_norms
         };
-        let recurrent = self.recurrent_count() as ElementCount;
-        let mixing = (self.layers() - recurrent) * attention + recurrent * self.recurrent_parameters();
-        let mlp = self.mlp_parameters(self.intermediate_size);
+        let attentions: ElementCount =
+            self.attention_shapes().into_iter().map(|(shape, layers)| layers as ElementCount * attention(shape)).sum();
+        let mixing = attentions + self.recurrent_count() as ElementCount * self.recurrent_parameters();
+        let mlps: ElementCount = self.mlp_widths().into_iter().map(|(i, layers)| layers * self.mlp_parameters(i)).sum();
         let norm = norm_of(h);
         let norms = norm * self.residual.norms() as ElementCount;
         let head = match self.head {
@@ -159,7 +180,31 @@ impl DecoderConfig {
         };
         let positions = if self.positions == Positions::Learned { self.max_position_embeddings as ElementCount * h } else { 0 };
         let mixtures = self.mixture.as_ref().map_or(0, |mixture| self.of_mixture(mixture) * mixture.count() as ElementCount);
-        self.vocabulary() * h + head + positions + mixing + self.layers() * norms + self.dense_layers() * mlp + mixtures + norm
+        let inputs = self.layer_inputs.map_or(0, |inputs| {
+            let (all, width) = (self.layer_inputs_width() as ElementCount, inputs.width as ElementCount);
+            (inputs.vocab_size as ElementCount + h) * all + norm_of(width) + self.layers() * (2 * width * h + norm)
+        });
+        let others = inputs + bias(self.layer_scalars, self.layers());
+        self.vocabulary() * h + head + positions + mixing + self.layers() * norms + mlps + mixtures + norm + others
+    }
+
+    /// The different shapes of attention, each with its number of layers.
+    fn attention_shapes(&self) -> Vec<(AttentionShape, usize)> {
+        let mut shapes: Vec<(AttentionShape, usize)> = Vec::new();
+        for layer in (0..self.num_hidden_layers).filter(|layer| self.recurrent(*layer).is_none()) {
+            let shape = self.attention(layer);
+            match shapes.iter_mut().find(|(other, _)| *other == shape) {
+                Some((_, layers)) => *layers += 1,
+                None => shapes.push((shape, 1)),
+            }
+        }
+        shapes
+    }
+
+    /// The different widths of MLPs, each with its number of layers.
+    fn mlp_widths(&self) -> Vec<(usize, ElementCount)> {
+        let wide = if self.double_wide { self.shared_layers as ElementCount } else { 0 };
+        vec![(self.intermediate_size, self.dense_layers() - wide), (2 * self.intermediate_size, wide)]
     }
 
     /// The parameters of one layer of attention over latent keys.
@@ -235,8 +280,9 @@ impl DecoderConfig {
         self.hidden_size as ElementCount
     }
 
-    fn intermediate(&self) -> ElementCount {
-        self.intermediate_size as ElementCount
+    /// The width of the widest MLP.
+    fn widest_mlp(&self) -> usize {
+        self.intermediate_size * if self.double_wide && self.shared_layers > 0 { 2 } else { 1 }
     }
 
     fn vocabulary(&self) -> ElementCount {
@@ -251,43 +297,50 @@ impl DecoderConfig {
         self.num_attention_heads as ElementCount
     }
 
-    fn queries(&self) -> ElementCount {
-        self.heads() * self.head_dim as ElementCount
-    }
-
-    fn keys(&self) -> ElementCount {
-        self.num_key_value_heads as ElementCount * self.head_dim as ElementCount
-    }
-
     /// Elements that a forward pass keeps for its backward pass. Per row and layer: inputs of two norms and of the projections
     /// after each (4 h; 2 h more for the other norms of a sandwich), rotated queries and the attention's output (2 q), rotated
     /// keys and values (2 kv), gate, up and their product (3 i; 2 i without a gate), log-sums (one per head). In addition: the
     /// input and output of the last norm, and the rows that predict a token. With gradient checkpointing, a pass keeps the input
-    /// of each block and all of one block.
+    /// of each block and all of one block, and the keys and values that later layers read.
     pub fn activations(&self, widest: LargestBatch, checkpointing: bool) -> ElementCount {
-        let (h, i, q, kv) = (self.hidden(), self.intermediate(), self.queries(), self.keys());
+        let h = self.hidden();
         let norms = if self.residual == Residual::Sandwich { 6 * h } else { 4 * h };
-        let mlp = if self.gated { 3 * i } else { 2 * i };
-        let gates = if self.output_gate { 3 * q } else { 0 };
-        let plain = 2 * q + 2 * kv + self.heads() + gates;
-        let attention = self.latent.map_or(plain, |latent| latent.activations(self.num_attention_heads) as ElementCount);
+        let mlp = |i: usize| if self.gated { 3 } else { 2 } * i as ElementCount;
+        let attention = |shape: AttentionShape| {
+            let (q, kv) = (shape.queries() as ElementCount, shape.keys() as ElementCount);
+            let gates = if self.output_gate { 3 * q } else { 0 };
+            let own = if shape.source.is_some() { 0 } else { 2 * kv };
+            let plain = 2 * q + own + self.heads() + gates;
+            self.latent.map_or(plain, |latent| latent.activations(self.num_attention_heads) as ElementCount)
+        };
         let recurrent = self.recurrent_activations();
         let count = self.recurrent_count() as ElementCount;
         let mixtures = self.layers() - self.dense_layers();
+        let shapes = self.attention_shapes();
         let layers = match checkpointing {
-            true => self.layers() * h + norms + attention.max(recurrent) + mlp.max(self.mixture_row()),
+            true => {
+                let largest = shapes.iter().map(|(shape, _)| attention(*shape)).max().unwrap_or(0);
+                let sources = (0..self.num_hidden_layers).filter(|layer| self.is_source(*layer));
+                let shared: usize = sources.map(|layer| 2 * self.attention(layer).keys()).sum();
+                let row = mlp(self.widest_mlp()).max(self.mixture_row());
+                self.layers() * h + norms + largest.max(recurrent) + row + shared as ElementCount
+            }
             false => {
-                let mixing = (self.layers() - count) * attention + count * recurrent;
-                self.layers() * norms + mixing + self.dense_layers() * mlp + mixtures * self.mixture_row()
+                let attentions: ElementCount =
+                    shapes.into_iter().map(|(shape, layers)| layers as ElementCount * attention(shape)).sum();
+                let mlps: ElementCount = self.mlp_widths().into_iter().map(|(i, layers)| layers * mlp(i)).sum();
+                self.layers() * norms + attentions + count * recurrent + mlps + mixtures * self.mixture_row()
             }
         };
-        widest.rows() * (layers + 2 * h) + widest.predicted() * h
+        // The rows of the second table, the projection and the inputs; per layer the gate, the product and the projection.
+        let inputs = self.layer_inputs.map_or(0, |inputs| self.layers() * (5 * inputs.width as ElementCount + 2 * h));
+        widest.rows() * (layers + 2 * h + inputs) + widest.predicted() * h
     }
 
     /// Elements that a backward pass holds at its peak, in addition to [`activations`](Self::activations) and gradients. The peak
     /// is the last block's MLP or the head.
     pub fn backward(&self, widest: LargestBatch, on_cpu: bool) -> ElementCount {
-        let (h, i) = (self.hidden(), self.intermediate());
+        let (h, i) = (self.hidden(), self.widest_mlp() as ElementCount);
         let head = self.vocabulary_chunk(widest, on_cpu) + widest.predicted() * h;
         let mlp = widest.rows() * (2 * i + 5 * h).max(self.mixture_row());
         head.max(mlp).max(self.scores(widest, on_cpu))
@@ -295,7 +348,7 @@ impl DecoderConfig {
 
     /// Elements that a forward pass without gradients holds at its peak: a block's MLP, or the head.
     pub fn forward(&self, widest: LargestBatch, on_cpu: bool) -> ElementCount {
-        let (h, i) = (self.hidden(), self.intermediate());
+        let (h, i) = (self.hidden(), self.widest_mlp() as ElementCount);
         let mlp = widest.rows() * (3 * i + 2 * h).max(self.mixture_row() + h);
         let head = widest.rows() * h + 2 * widest.predicted() * h + self.vocabulary_chunk(widest, on_cpu);
         mlp.max(head).max(self.scores(widest, on_cpu))
@@ -344,7 +397,9 @@ impl DecoderConfig {
         let state =
             self.recurrent_layers.as_ref().map_or(0, |layers| layers.kind.state_elements(self.hidden_size)) as ElementCount;
         let states = recurrent * ((slots + slots.min(prompts)) * 5 / 4 + 4) * state;
-        2 * (self.layers() - recurrent) * (blocks * block * 5 / 4) * self.keys() + states
+        let own = (0..self.num_hidden_layers).filter(|layer| self.keeps_keys(*layer));
+        let keys: usize = own.map(|layer| self.attention(layer).keys()).sum();
+        2 * (blocks * block * 5 / 4) * keys as ElementCount + states
     }
 
     /// Elements that generation holds in addition to the cache: the logits of every sequence (on a GPU three copies), and one

@@ -49,6 +49,8 @@ pub struct Pass<'a> {
     pub rotation: Option<Rotation>,
     /// The rotation of layers with a window, if it differs.
     pub(crate) local_rotation: Option<Rotation>,
+    /// The layer's own input, [n, width], f32; see [`super::layer_inputs`].
+    pub(crate) layer_input: Option<Tensor<2>>,
     /// Factor on the rotated queries of each row, [n, 1, 1].
     pub(crate) query_scale: Option<Tensor<3>>,
     pub config: &'a DecoderConfig,
@@ -68,6 +70,12 @@ impl Pass<'_> {
         let is_local = self.config.windows[layer].is_some() && self.local_rotation.is_some();
         let rotation = if is_local { &self.local_rotation } else { &self.rotation };
         Self { rotation: rotation.clone().filter(|_| self.config.rotates[layer]), ..self.clone() }
+    }
+
+    /// The columns of a layer in the inputs of all layers, [n, layers · width] -> [n, width].
+    pub(crate) fn input_of(&self, layer: usize, inputs: &Tensor<2>) -> Option<Tensor<2>> {
+        let width = self.config.layer_inputs?.width;
+        Some(inputs.clone().narrow(1, layer * width, width))
     }
 
     pub fn down<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
@@ -162,6 +170,12 @@ impl Pass<'_> {
             NormKind::Rms { offset } => rms_norm(x, weight, eps, offset),
             NormKind::PlainRms => rms_norm(x, weight, eps, 0.0),
         }
+    }
+
+    /// Divides by the root mean square over the last dimension, in f32.
+    pub(crate) fn plain_norm<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
+        let weight = Tensor::full([x.dims()[D - 1]], 1.0, &x.device());
+        rms_norm(x, weight, self.config.norm_eps, 0.0)
     }
 
     /// Normalises what a block adds to the residual stream, in f32, if the family does.

@@ -26,6 +26,12 @@ impl ResidualStream {
         });
     }
 
+    /// Multiplies the stream by a factor `[1]`.
+    pub(crate) fn scale(&mut self, by: Tensor<1>, pass: &Pass) {
+        self.settle(pass);
+        self.x.inplace(|x| x * by.unsqueeze::<2>());
+    }
+
     /// Returns the input of attention or MLP [n, h], in the dtype of the pass: the stream's norm, or the stream itself.
     pub(crate) fn input(&mut self, norm: Option<&Norm>, pass: &Pass) -> Tensor<2> {
         match norm {

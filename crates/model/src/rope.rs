@@ -57,6 +57,11 @@ pub enum RopeScaling {
         divisors: Vec<f64>,
         original: usize,
     },
+    /// A share of the pairs of a head rotates, by frequencies for the whole head divided by `factor` (Gemma 4).
+    Proportional {
+        share: f64,
+        factor: f64,
+    },
 }
 
 /// Numeric keys of `rope_parameters` and `rope_scaling`, of all rope types.
@@ -184,6 +189,7 @@ impl RopeConfig {
             );
         }
         let factor = nested.number("factor").unwrap_or(longest / original);
+        let whole = |share: f64| if nested.kind() == "proportional" { 1.0 } else { share };
         let (scaling, attention_factor) = match nested.kind() {
             // The base of `dynamic` grows only for sequences beyond max_position_embeddings, which are refused here.
             "default" | "dynamic" => (RopeScaling::Default, 1.0),
@@ -200,11 +206,18 @@ impl RopeConfig {
             "yarn" => nested.yarn(factor, theta, partial * dims()? as f64, original)?,
             // Early files of Phi-3 call it `su`.
             "longrope" | "su" => nested.long_rope(factor, partial * dims()? as f64, original)?,
+            "proportional" => {
+                ensure!(partial > 0.0 && partial <= 1.0, "`partial_rotary_factor: {partial}` must be above 0, to 1");
+                (RopeScaling::Proportional { share: partial, factor: nested.number("factor").unwrap_or(1.0) }, 1.0)
+            }
             other => {
-                bail!("rope type `{other}` is not supported; supported are default, linear, dynamic, yarn, longrope, llama3")
+                bail!(
+                    "rope type `{other}` is not supported; supported are default, linear, dynamic, yarn, longrope, llama3, \
+                     proportional"
+                )
             }
         };
-        Ok(Self { theta, partial, scaling, attention_factor, reversed: false })
+        Ok(Self { theta, partial: whole(partial), scaling, attention_factor, reversed: false })
     }
 
     /// The longest allowed sequence, if the scaling sets one.
@@ -239,6 +252,11 @@ impl RopeConfig {
                 divided * f / factor + (1.0 - divided) * f
             }
             RopeScaling::LongRope { divisors, .. } => f / divisors[i],
+            RopeScaling::Proportional { share, factor } => match i < (share * head_dim as f64 / 2.0) as usize {
+                // transformers rounds the power to f32 before it divides; the largest angles show the difference.
+                true => f64::from(1.0 / (1.0 / f) as f32) / factor,
+                false => 0.0,
+            },
         })
         .map(|f| if self.reversed { -f as f32 } else { f as f32 })
         .collect()

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use safetensors::tensor::TensorView;
 
-use super::config::{DecoderConfig, HeadKind, Positions};
+use super::config::{DecoderConfig, HeadKind};
 use super::tensor_values::to_f32;
 use super::untied_head::head_names;
 use super::weight_tensor::Tensors;
@@ -23,13 +23,22 @@ pub(super) enum SkippedTensor {
     Frequencies,
     /// A layer after the last, which predicts further tokens.
     NextTokens,
-    /// A part of the files that is not the language model: layers that predict further tokens, or see images.
+    /// A part of the files that is not the language model: layers that predict further tokens, see images or hear sound.
     OtherPart,
 }
 
-/// The first parts of the names of [`SkippedTensor::OtherPart`] (Qwen3-Next, Qwen3.5, Gemma 3).
-const OTHER_PARTS: &[&str] =
-    &["mtp.", "model.visual.", "vision_tower.", "multi_modal_projector.", "model.vision_tower.", "model.multi_modal_projector."];
+/// The first parts of the names of [`SkippedTensor::OtherPart`] (Qwen3-Next, Qwen3.5, Gemma 3 and 4).
+const OTHER_PARTS: &[&str] = &[
+    "mtp.",
+    "model.visual.",
+    "vision_tower.",
+    "multi_modal_projector.",
+    "model.vision_tower.",
+    "model.multi_modal_projector.",
+    "model.audio_tower.",
+    "model.embed_vision.",
+    "model.embed_audio.",
+];
 
 /// The largest allowed score of masked tokens: e^−10000 is 0.
 const MASKED: f32 = -1e4;
@@ -64,8 +73,8 @@ impl SkippedTensor {
             Self::Mask => is_lower_triangle(tensor),
             Self::MaskedScore => to_f32(tensor).is_ok_and(|values| values.iter().all(|score| *score <= MASKED)),
             Self::Frequencies => {
-                let Positions::Rotary(rope) = &config.positions else { return false };
-                let (computed, rounding) = (rope.inverse_frequencies(config.rotary_dim()), 4.0 / 256.0);
+                let Some((rope, dims)) = config.rope() else { return false };
+                let (computed, rounding) = (rope.inverse_frequencies(dims), 4.0 / 256.0);
                 to_f32(tensor).is_ok_and(|stored| {
                     // Files in 16 bits hold rounded frequencies, the smallest in steps of 6e-8.
                     let is_near = |(a, b): (&f32, &f32)| (a - b).abs() <= rounding * b.abs() + 6e-8;
@@ -79,7 +88,9 @@ impl SkippedTensor {
     fn reason(self) -> &'static str {
         match self {
             Self::Head => "the head of a language model, which this model replaces by another head",
-            Self::OtherPart => "a part that predicts further tokens or sees images; only the language model is trained and saved",
+            Self::OtherPart => {
+                "a part that predicts further tokens, sees images or hears sound; only the language model is trained and saved"
+            }
             Self::Mask => "a mask that is not the causal one; attention here is causal",
             Self::MaskedScore => "a score for masked tokens that is not near −∞; masked tokens are left out here",
             Self::NextTokens => "in a layer that predicts further tokens, which is not a part of the model, as in transformers",

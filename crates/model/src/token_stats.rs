@@ -19,18 +19,15 @@ use std::sync::Arc;
 use burn::tensor::{Device, Int, Tensor, s};
 
 use super::causal_lm::CausalLm;
-use super::decoder::Pass;
-use super::experts::{RoutedLayer, RouterTerms};
 use super::gradients::Gradients;
+use super::layer_inputs::TABLE;
 use super::noise::NoisyRows;
 use super::ops::{
     Compared, Head, Packed, Softcap, TopK, add_rows, cast, head_backward, head_fused_backward, head_log_probs, head_stats,
     head_top_k, index,
 };
-use super::residual_stream::ResidualStream;
 use super::sampled::Sampled;
 use super::sequence::Sequence;
-use super::token_mixer::PackedMixer;
 
 pub use super::ops::head::{TokenGrads, TokenStats};
 pub use super::ops::{Divergence, SparseMeasure};
@@ -332,19 +329,24 @@ impl CausalLm {
     ) {
         // The embedded tokens are a separate leaf: a graph through the lookup would make a [vocab, h] tensor per pass.
         let positions = layout.packed.positions();
-        let (trunk, routers) = self.trunk(self.trunk_input(layout, noise), layout);
+        let trunk = self.trunk_pass(self.trunk_input(layout, noise), layout);
         let rows = layout.predicting(&self.device);
         let d_rows = head(trunk.hidden().select(0, rows), gradients);
         let d_hidden = Tensor::zeros([layout.ids.len(), self.config.hidden_size], &self.device);
         let d_hidden = add_rows(d_hidden, &layout.rows, d_rows);
-        let d_embedded = trunk.backward(self, layout, d_hidden, routers, gradients);
+        let d_embedded = trunk.backward(self, layout, d_hidden, gradients);
         if !self.net.model.embed_tokens.weight.val().is_require_grad() {
             return;
         }
+        let ids: Vec<usize> = layout.ids.iter().map(|&id| id as usize).collect();
         let mut scatter = |name: &str, table: &Tensor<2>, rows: &[usize], d: Tensor<2>| {
             let sum = gradients.take(name, table.dims(), &self.device);
             gradients.add(name, add_rows(sum, rows, d));
         };
+        if let (Some(table), Some(d_rows)) = (&self.net.model.embed_tokens_per_layer, self.net.row_columns(&d_embedded)) {
+            scatter(TABLE, &table.weight.val(), &ids, d_rows * self.layer_rows_scale());
+        }
+        let d_embedded = self.net.residual_columns(d_embedded);
         if let Some(table) = &self.net.model.embed_positions {
             scatter("model.embed_positions.weight", &table.weight.val(), &positions, d_embedded.clone());
         }
@@ -352,7 +354,6 @@ impl CausalLm {
             Some(scale) => d_embedded * scale,
             None => d_embedded,
         };
-        let ids: Vec<usize> = layout.ids.iter().map(|&id| id as usize).collect();
         scatter(EMBEDDING, &self.net.model.embed_tokens.weight.val(), &ids, d_embedded);
     }
 
@@ -360,9 +361,12 @@ impl CausalLm {
     /// noise is added after scaling, as in transformers 5.
     pub(super) fn trunk_input(&self, layout: &Layout, noise: Option<Tensor<2>>) -> Tensor<2> {
         let embedded = self.embed(&layout.ids, &layout.packed.positions());
-        match noise {
-            Some(noise) => embedded + noise,
-            None => embedded,
+        let Some(noise) = noise else { return embedded };
+        let rows = self.net.row_columns(&embedded);
+        let noisy = self.net.residual_columns(embedded) + noise;
+        match rows {
+            Some(rows) => Tensor::cat(vec![noisy, rows], 1),
+            None => noisy,
         }
     }
 
@@ -387,46 +391,6 @@ impl CausalLm {
             None => HeadInput { hidden: narrow(hidden / temperature), w, divisor: temperature, softcap: None },
             Some(cap) => HeadInput { hidden: narrow(hidden), w, divisor: 1.0, softcap: Some(Softcap { cap, temperature }) },
         }
-    }
-
-    /// The routing of the mixtures that ran since the last call.
-    fn routed(&self) -> Vec<RoutedLayer> {
-        self.router.as_ref().map(|router| router.log.take()).unwrap_or_default()
-    }
-
-    /// The terms that the backward pass adds for mixtures that routed in this way.
-    fn router_terms(&self, routed: &[RoutedLayer]) -> Option<RouterTerms> {
-        let (config, pass) = (self.config.mixture.as_ref()?, self.router.as_ref()?);
-        Some(RouterTerms::new(routed, &config.router, pass))
-    }
-
-    /// Runs the trunk's forward pass and keeps what its backward pass needs.
-    fn trunk(&self, embedded: Tensor<2>, layout: &Layout) -> (Trunk, Option<RouterTerms>) {
-        self.routed();
-        if !self.gradient_checkpointing {
-            let input = Tensor::from_inner(embedded).require_grad();
-            let output = self.hidden(input.clone(), &layout.packed);
-            let routed = self.routed();
-            let terms = self.router_terms(&routed);
-            return (Trunk::Graph { input, output, routed }, terms);
-        }
-        let model = self.frozen();
-        let pass = model.pass(&layout.packed.positions());
-        let mut inputs = vec![embedded];
-        for layer in 0..model.net.model.layers.len() {
-            let x = inputs[layer].clone();
-            inputs.push(model.block(layer, x, &pass, &layout.packed));
-        }
-        let output = model.net.last_norm(inputs[inputs.len() - 1].clone(), &pass);
-        let terms = self.router_terms(&self.routed());
-        (Trunk::Checkpoints { inputs, output }, terms)
-    }
-
-    fn block(&self, layer: usize, x: Tensor<2>, pass: &Pass, packed: &Arc<Packed>) -> Tensor<2> {
-        let pass = &pass.at_layer(layer);
-        let mut x = ResidualStream::new(if layer == 0 { self.net.first_input(x, pass) } else { x });
-        self.net.model.layers[layer].forward(&mut x, pass, layer, &mut PackedMixer { packed, config: &self.config });
-        x.value(pass)
     }
 }
 
@@ -484,60 +448,6 @@ impl<'a> PreparedComparison<'a> {
     }
 }
 
-/// The hidden states of a trunk, and the inputs of its backward pass.
-#[expect(clippy::large_enum_variant, reason = "one value per pass: its size does not matter")]
-enum Trunk {
-    /// All activations are held.
-    Graph { input: Tensor<2>, output: Tensor<2>, routed: Vec<RoutedLayer> },
-    /// Only the inputs of each block and of the last norm are held. The rest is recomputed, block by block.
-    Checkpoints { inputs: Vec<Tensor<2>>, output: Tensor<2> },
-}
-
-impl Trunk {
-    /// Final hidden states [rows, h], outside any graph.
-    fn hidden(&self) -> Tensor<2> {
-        match self {
-            Self::Graph { output, .. } => output.clone().inner(),
-            Self::Checkpoints { output, .. } => output.clone(),
-        }
-    }
-
-    /// Returns the gradient of the embedded tokens from the gradient of the hidden states. The parameters' gradients are added to
-    /// `gradients`.
-    fn backward(
-        self,
-        model: &CausalLm,
-        layout: &Layout,
-        d_hidden: Tensor<2>,
-        routers: Option<RouterTerms>,
-        gradients: &mut Gradients,
-    ) -> Tensor<2> {
-        let mut step = |input: Tensor<2>, output: Tensor<2>, routed: &[RoutedLayer], d: Tensor<2>| {
-            let loss = (output * Tensor::from_inner(d)).sum();
-            let mut graph = routers.as_ref().map_or(loss.clone(), |terms| terms.add_to(loss, routed)).backward();
-            gradients.add_backward(&model.net, &mut graph);
-            input.grad_remove(&mut graph).expect("the input is a leaf of this graph")
-        };
-        match self {
-            Self::Graph { input, output, routed } => step(input, output, &routed, d_hidden),
-            Self::Checkpoints { inputs, output } => {
-                drop(output);
-                let pass = model.pass(&layout.packed.positions());
-                let mut d = d_hidden;
-                for (layer, input) in inputs.into_iter().enumerate().rev() {
-                    let input = Tensor::from_inner(input).require_grad();
-                    let output = match layer == model.net.model.layers.len() {
-                        true => model.net.last_norm(input.clone(), &pass),
-                        false => model.block(layer, input.clone(), &pass, &layout.packed),
-                    };
-                    d = step(input, output, &model.routed(), d);
-                }
-                d
-            }
-        }
-    }
-}
-
 pub(super) const EMBEDDING: &str = "model.embed_tokens.weight";
 pub(super) const HEAD: &str = "lm_head.weight";
 
@@ -567,7 +477,7 @@ mod tests {
             let rows = [NoisyRows { first: 0, count: tokens - 1, tokens }];
             let noise = noise.draw(&rows, [tokens - 1, width], &model.device);
             let difference = model.trunk_input(&layout, Some(noise)) - model.trunk_input(&layout, None);
-            let values = to_host(difference.flatten::<1>(0, 1));
+            let values = to_host(model.net.residual_columns(difference).flatten::<1>(0, 1));
             let rms = (values.iter().map(|x| f64::from(x * x)).sum::<f64>() / values.len() as f64).sqrt();
             let expected = 5.0 / (3.0 * (tokens * width) as f64).sqrt();
             assert!((rms / expected - 1.0).abs() < 0.1, "{}: {rms}, not {expected}", folder.display());

@@ -12,6 +12,7 @@ mod family;
 mod gemma;
 mod gemma2;
 mod gemma3_text;
+mod gemma4_text;
 mod glm;
 mod glm4;
 mod glm4_moe;
@@ -69,6 +70,7 @@ pub static FAMILIES: &[Family] = &[
     gpt_neox::FAMILY,
     gpt2::FAMILY,
     gemma3_text::FAMILY,
+    gemma4_text::FAMILY,
     smollm3::FAMILY,
     ministral::FAMILY,
     ministral3::FAMILY,

@@ -121,25 +121,28 @@ impl CausalLm {
 /// The adapter slots of a network: one for each projection, by its name here, and one for q, k and v together and for gate and up
 /// together (used if files hold them as one matrix).
 fn slots(net: &mut Decoder) -> Vec<(String, &mut Option<Lora>)> {
+    let of_model = net.model.per_layer_model_projection.iter_mut().map(|proj| (targets::LAYER_INPUTS.to_owned(), &mut proj.lora));
     let blocks = net.model.layers.iter_mut().enumerate();
     let of_block = blocks.flat_map(|(layer, block)| {
         let mut slots = Vec::new();
         if let Some(attention) = &mut block.self_attn {
             slots.extend([
                 ("self_attn.q_proj", &mut attention.q_proj.lora),
-                ("self_attn.k_proj", &mut attention.k_proj.lora),
-                ("self_attn.v_proj", &mut attention.v_proj.lora),
                 ("self_attn.qkv_proj", &mut attention.qkv_lora),
                 ("self_attn.o_proj", &mut attention.o_proj.lora),
             ]);
+            let keys = [("self_attn.k_proj", &mut attention.k_proj), ("self_attn.v_proj", &mut attention.v_proj)];
+            slots.extend(keys.into_iter().filter_map(|(name, proj)| Some((name, &mut proj.as_mut()?.lora))));
         }
         slots.extend(block.latent_attn.iter_mut().flat_map(LatentAttention::lora_slots));
         slots.extend(block.linear_attn.iter_mut().flat_map(DeltaNet::lora_slots));
         slots.extend(block.conv.iter_mut().flat_map(ShortConv::lora_slots));
         slots.extend(block.mlp.adapter_slots());
+        slots.extend(block.per_layer_input_gate.iter_mut().map(|gate| ("per_layer_input_gate", &mut gate.lora)));
+        slots.extend(block.per_layer_projection.iter_mut().map(|proj| ("per_layer_projection", &mut proj.lora)));
         slots.into_iter().map(move |(name, slot)| (format!("model.layers.{layer}.{name}"), slot))
     });
-    of_block.collect()
+    of_block.chain(of_model).collect()
 }
 
 fn matrix(values: Vec<f32>, shape: [usize; 2], device: &Device) -> Tensor<2> {

@@ -29,6 +29,9 @@ impl LoraTarget {
     }
 }
 
+/// The projection of embedded tokens to the inputs of all layers.
+pub(crate) const LAYER_INPUTS: &str = "model.per_layer_model_projection";
+
 /// All linear layers of a model except the head, in the order of the network.
 pub(crate) fn linears(config: &DecoderConfig) -> Vec<LoraTarget> {
     let of_layer = |layer: usize| {
@@ -46,7 +49,11 @@ pub(crate) fn linears(config: &DecoderConfig) -> Vec<LoraTarget> {
         }
         targets
     };
-    (0..config.num_hidden_layers).flat_map(of_layer).collect()
+    let of_model = config.layer_inputs.map(|_| {
+        let name = LAYER_INPUTS.to_owned();
+        LoraTarget { path: name.clone(), name, input: config.hidden_size, output: config.layer_inputs_width() }
+    });
+    (0..config.num_hidden_layers).flat_map(of_layer).chain(of_model).collect()
 }
 
 /// The matrices of all linear layers except the head: the names of their parameters, and [out, in].
@@ -60,8 +67,8 @@ pub(crate) fn matrices(config: &DecoderConfig) -> Vec<(String, [usize; 2])> {
 
 /// The projections of a layer, in the order of the network: name in the block, input and output. Experts have no adapters.
 fn projections(config: &DecoderConfig, layer: usize) -> Vec<(String, usize, usize)> {
-    let (h, i) = (config.hidden_size, config.intermediate_size);
-    let (q, kv) = (config.num_attention_heads * config.head_dim, config.num_key_value_heads * config.head_dim);
+    let (h, i, shape) = (config.hidden_size, config.mlp_width(layer), config.attention(layer));
+    let (q, kv) = (shape.queries(), shape.keys());
     let queries = if config.output_gate { 2 * q } else { q };
     let mixing: Vec<(String, usize, usize)> = match (config.recurrent(layer), config.latent) {
         (None, Some(latent)) => {
@@ -69,8 +76,9 @@ fn projections(config: &DecoderConfig, layer: usize) -> Vec<(String, usize, usiz
             latent.linears(h, config.num_attention_heads).into_iter().map(named).collect()
         }
         (None, None) => {
-            let attention = [("q_proj", h, queries), ("k_proj", h, kv), ("v_proj", h, kv), ("o_proj", q, h)];
-            attention.map(|(name, input, output)| (format!("self_attn.{name}"), input, output)).into()
+            let keys = [("k_proj", h, kv), ("v_proj", h, kv)].into_iter().take(shape.kv_projections());
+            let attention = [("q_proj", h, queries)].into_iter().chain(keys).chain([("o_proj", q, h)]);
+            attention.map(|(name, input, output)| (format!("self_attn.{name}"), input, output)).collect()
         }
         (Some(kind), _) => {
             let named = |(name, input, output)| (format!("{}.{name}", kind.name()), input, output);
@@ -80,7 +88,11 @@ fn projections(config: &DecoderConfig, layer: usize) -> Vec<(String, usize, usiz
     let in_mlp = |(name, input, output): (&str, usize, usize)| (format!("mlp.{name}"), input, output);
     let Some(mixture) = config.mixture.as_ref().filter(|mixture| mixture.layers[layer]) else {
         let gate = config.gated.then_some(("gate_proj", h, i));
-        return mixing.into_iter().chain(gate.into_iter().chain([("up_proj", h, i), ("down_proj", i, h)]).map(in_mlp)).collect();
+        let mlp = gate.into_iter().chain([("up_proj", h, i), ("down_proj", i, h)]).map(in_mlp);
+        let inputs = config.layer_inputs.map(|inputs| {
+            [("per_layer_input_gate".to_owned(), h, inputs.width), ("per_layer_projection".to_owned(), inputs.width, h)]
+        });
+        return mixing.into_iter().chain(mlp).chain(inputs.into_iter().flatten()).collect();
     };
     let shared = mixture.shared.as_ref().map(|shared| {
         let i = shared.intermediate_size;
@@ -200,6 +212,10 @@ pub(crate) fn in_their_order(target: &LoraTarget, config: &DecoderConfig, rank: 
 
 /// The locations of a module's projections in its B, and the shape of each.
 fn parts(target: &LoraTarget, config: &DecoderConfig, rank: usize) -> Vec<(TensorLocation, [usize; 2])> {
+    if target.name == LAYER_INPUTS {
+        let place = TensorLocation { transposed: false, ..target.weight(config) };
+        return vec![(place, [target.output, rank])];
+    }
     let block = target.name.split('.').take(3).collect::<Vec<_>>().join(".");
     let layer = target.name.split('.').nth(2).and_then(|layer| layer.parse().ok()).unwrap_or(0);
     let inside = projections(config, layer).into_iter().filter_map(|(name, _, output)| {

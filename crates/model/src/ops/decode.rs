@@ -19,7 +19,6 @@ use super::simd;
 
 /// The locations of a decode step's sequences in a cache of [blocks · BLOCK, kv heads · d].
 pub struct CacheView<'a> {
-    kv_heads: usize,
     tables: &'a [&'a [usize]],
     lens: &'a [usize],
     /// The rows of the cache for the new positions.
@@ -30,9 +29,9 @@ pub struct CacheView<'a> {
 impl<'a> CacheView<'a> {
     /// Creates a view. `tables` has the blocks of each row's sequence, in order. `lens` has the length of each sequence,
     /// including the new position. Rows of one sequence are neighbours and have the same slice.
-    pub fn new(kv_heads: usize, tables: &'a [&'a [usize]], lens: &'a [usize]) -> Self {
+    pub fn new(tables: &'a [&'a [usize]], lens: &'a [usize]) -> Self {
         let places = tables.iter().zip(lens).map(|(table, len)| table[(len - 1) / BLOCK] * BLOCK + (len - 1) % BLOCK);
-        Self { kv_heads, tables, lens, places: places.collect::<Vec<_>>().into(), prepared: LayoutCache::default() }
+        Self { tables, lens, places: places.collect::<Vec<_>>().into(), prepared: LayoutCache::default() }
     }
 
     /// True if no row sees another row's new position.
@@ -106,7 +105,8 @@ fn attention(
         (Some(qs), Some(ks), Some(vs)) => {
             let [rows, heads, d] = q.dims();
             let sinks = sinks.map(|sinks| to_host(sinks.clone()));
-            let out = flex(f32s(&qs), f32s(&ks), f32s(&vs), at, scoring, sinks.as_deref(), [rows, heads, d]);
+            let shape = [rows, heads, k.dims()[1] / d, d];
+            let out = flex(f32s(&qs), f32s(&ks), f32s(&vs), at, scoring, sinks.as_deref(), shape);
             tensor_from_vec(out, [rows, heads, d], &q.device())
         }
         _ => composed(q, k, v, at, scoring, sinks),
@@ -120,17 +120,17 @@ fn flex(
     at: &CacheView,
     scoring: AttentionScoring,
     sinks: Option<&[f32]>,
-    [rows, heads, d]: [usize; 3],
+    [rows, heads, kv_heads, d]: [usize; 4],
 ) -> Vec<f32> {
-    let (group, stride) = (heads / at.kv_heads, at.kv_heads * d);
-    assert!(at.tables.len() == rows && at.lens.len() == rows && q.len() == rows * heads * d && heads == group * at.kv_heads);
+    let (group, stride) = (heads / kv_heads, kv_heads * d);
+    assert!(at.tables.len() == rows && at.lens.len() == rows && q.len() == rows * heads * d && heads == group * kv_heads);
     assert!(at.lens.iter().all(|len| *len > 0));
     let mut out = uninit(q.len());
     let p_out = Out(out.as_mut_ptr().cast());
-    (0..rows * at.kv_heads).into_par_iter().for_each_init(
+    (0..rows * kv_heads).into_par_iter().for_each_init(
         || (Vec::new(), Vec::new()),
         |(starts, scores): &mut (Vec<usize>, Vec<f32>), task| {
-            let (row, hk) = (task / at.kv_heads, task % at.kv_heads);
+            let (row, hk) = (task / kv_heads, task % kv_heads);
             starts.clear();
             starts.extend(at.visible_rows(row, scoring.window).map(|place| place * stride + hk * d));
             scores.resize(group * starts.len(), 0.0);
@@ -187,21 +187,22 @@ fn composed(
     sinks: Option<&Tensor<1>>,
 ) -> Tensor<3> {
     let ([rows, heads, d], device, dtype) = (q.dims(), q.device(), q.dtype());
+    let kv_heads = k.dims()[1] / d;
     // The dtype of scores and of everything computed from them; matmuls use the dtype of the inputs.
     let wide = if dtype == DType::F64 { FloatDType::F64 } else { FloatDType::F32 };
     let gather = at.prepared.get(|x: &Gather| x.window == scoring.window, || Gather::new(at, scoring.window, &device));
     // [rows, kv heads, keys, d]
     let gathered =
-        |x: &Tensor<2>| x.clone().select(0, gather.index.clone()).reshape([rows, gather.keys, at.kv_heads, d]).swap_dims(1, 2);
-    let q = q.reshape([rows, at.kv_heads, heads / at.kv_heads, d]);
+        |x: &Tensor<2>| x.clone().select(0, gather.index.clone()).reshape([rows, gather.keys, kv_heads, d]).swap_dims(1, 2);
+    let q = q.reshape([rows, kv_heads, heads / kv_heads, d]);
     let mut scores = cast(q.matmul(gathered(k).swap_dims(2, 3)), wide).mul_scalar(scoring.scale);
     if let Some(cap) = scoring.softcap {
         scores = scores.div_scalar(cap).tanh().mul_scalar(cap);
     }
     let mut scores = scores + cast(gather.unseen.clone(), wide);
     if let Some(sinks) = sinks {
-        let group = heads / at.kv_heads;
-        let sinks = cast(sinks.clone(), wide).reshape([1, at.kv_heads, group, 1]).expand([rows, at.kv_heads, group, 1]);
+        let group = heads / kv_heads;
+        let sinks = cast(sinks.clone(), wide).reshape([1, kv_heads, group, 1]).expand([rows, kv_heads, group, 1]);
         scores = Tensor::cat(vec![scores, sinks], 3);
     }
     let p = activation::softmax(scores, 3);

@@ -13,7 +13,7 @@ use burnish_data::Tokenizer;
 
 /// Matches verl 0.9.1 (`Gemma4ContinuousTokenBuilder`).
 pub static FAMILY: TokenFamily = TokenFamily {
-    model_types: &["gemma4"],
+    model_types: &["gemma4", "gemma4_text"],
     doc: "<|tool_response> before tool results, without an opening after them; <turn|> and a newline before a user's message",
     rules: |tokenizer| Ok(Box::new(Gemma4::new(tokenizer)?)),
 };
