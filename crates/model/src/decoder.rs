@@ -14,6 +14,7 @@ use super::experts::{FeedForward, Mixture};
 use super::latent_attention::LatentAttention;
 use super::layer_shape::AttentionShape;
 use super::linear_attention::{DeltaNet, RecurrentKind, ShortConv};
+use super::lora::targets::LAYER_INPUTS;
 use super::nf4::Nf4Matrix;
 use super::ops::{fused, rope};
 use super::residual_stream::ResidualStream;
@@ -92,13 +93,10 @@ pub struct Decoder {
 
 impl Attention {
     /// The projections, by their names in a block.
-    fn projections(&self) -> [(&'static str, &Linear); 4] {
-        [
-            ("self_attn.q_proj", &self.q_proj),
-            ("self_attn.k_proj", &self.k_proj),
-            ("self_attn.v_proj", &self.v_proj),
-            ("self_attn.o_proj", &self.o_proj),
-        ]
+    fn projections(&self) -> impl Iterator<Item = (&'static str, &Linear)> {
+        let keys = [("self_attn.k_proj", &self.k_proj), ("self_attn.v_proj", &self.v_proj)];
+        let keys = keys.into_iter().filter_map(|(name, linear)| Some((name, linear.as_ref()?)));
+        keys.chain([("self_attn.q_proj", &self.q_proj), ("self_attn.o_proj", &self.o_proj)])
     }
 
     /// x [n, h] -> [n, h], in the pass's dtype.
@@ -357,13 +355,17 @@ impl Decoder {
 
     /// All matrices in 4 bits, by the names of parameters.
     pub(crate) fn quantised(&self) -> impl Iterator<Item = (String, &Arc<Nf4Matrix>)> {
-        self.model.layers.iter().enumerate().flat_map(|(layer, block)| {
+        let of_layers = self.model.layers.iter().enumerate().flat_map(|(layer, block)| {
             let attention = block.self_attn.iter().flat_map(Attention::projections);
             let latent = block.latent_attn.iter().flat_map(LatentAttention::projections_by_name);
             let net = block.linear_attn.iter().flat_map(DeltaNet::projections_by_name);
             let conv = block.conv.iter().flat_map(ShortConv::projections_by_name);
-            let all = attention.chain(latent).chain(net).chain(conv).chain(block.mlp.projections());
-            all.filter_map(move |(name, linear)| Some((format!("model.layers.{layer}.{name}.weight"), linear.weight.nf4()?)))
-        })
+            let inputs = block.input_projections();
+            let all = attention.chain(latent).chain(net).chain(conv).chain(block.mlp.projections()).chain(inputs);
+            all.map(move |(name, linear)| (format!("model.layers.{layer}.{name}"), linear))
+        });
+        let of_model = self.model.per_layer_model_projection.iter().map(|linear| (LAYER_INPUTS.to_owned(), linear));
+        let all = of_layers.chain(of_model);
+        all.filter_map(|(name, linear)| Some((format!("{name}.weight"), linear.weight.nf4()?)))
     }
 }

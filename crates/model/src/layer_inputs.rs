@@ -6,7 +6,7 @@ use burn::tensor::{Device, Tensor};
 use super::causal_lm::CausalLm;
 use super::decoder::{Block, Decoder};
 use super::ops::{act, index};
-use super::pass::Pass;
+use super::pass::{Linear, Pass};
 
 /// The name of the table.
 pub(crate) const TABLE: &str = "model.embed_tokens_per_layer.weight";
@@ -54,6 +54,12 @@ impl Decoder {
 }
 
 impl Block {
+    /// The projections of the layer's own input, by their names in a block.
+    pub(crate) fn input_projections(&self) -> impl Iterator<Item = (&'static str, &Linear)> {
+        let all = [("per_layer_input_gate", &self.per_layer_input_gate), ("per_layer_projection", &self.per_layer_projection)];
+        all.into_iter().filter_map(|(name, linear)| Some((name, linear.as_ref()?)))
+    }
+
     /// The part of the residual stream x [n, h] that comes from the layer's own input: a projection of the input, gated by x, before its norm.
     pub(crate) fn of_layer_input(&self, x: Tensor<2>, input: &Tensor<2>, pass: &Pass) -> Option<Tensor<2>> {
         let (gate, projection) = (self.per_layer_input_gate.as_ref()?, self.per_layer_projection.as_ref()?);

@@ -62,7 +62,11 @@ pub(crate) fn matrices(config: &DecoderConfig) -> Vec<(String, [usize; 2])> {
         let matrices = projections(config, layer).into_iter();
         matrices.map(move |(name, input, output)| (format!("model.layers.{layer}.{name}.weight"), [output, input]))
     };
-    (0..config.num_hidden_layers).flat_map(of_layer).collect()
+    let of_model = config.layer_inputs.map(|_| {
+        let shape = [config.layer_inputs_width(), config.hidden_size];
+        (format!("{LAYER_INPUTS}.weight"), shape)
+    });
+    (0..config.num_hidden_layers).flat_map(of_layer).chain(of_model).collect()
 }
 
 /// The projections of a layer, in the order of the network: name in the block, input and output. Experts have no adapters.
