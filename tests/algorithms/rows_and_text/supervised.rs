@@ -1,41 +1,9 @@
 //! Supervised examples: the trained tokens of a response or a conversation.
 
-use std::time::Instant;
 
 use burnish::data::examples::{StepOptions, StepRows, read_pairs, read_sft, read_steps};
 
 use super::*;
-
-/// Each learnt turn takes renderings of all messages before it: a row that is refused, skipped or cut has few such turns.
-#[test]
-fn a_conversation_of_thousands_of_turns_is_refused_or_cut_at_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("long.jsonl");
-    let message = |i: usize| match i % 2 {
-        0 => json!({"role": "user", "content": "1+2="}),
-        _ => json!({"role": "assistant", "content": "3<eos>"}),
-    };
-    fs::write(&file, json!({"messages": (0..16_000).map(message).collect::<Vec<_>>()}).to_string() + "\n").unwrap();
-    let tokenizer = Tokenizer::load(Path::new("data/arithmetic/model")).unwrap();
-    let started = Instant::now();
-    for (overlong, outcome) in [
-        (Overlong::Error, Err("more than data.max_length=64")),
-        (Overlong::Filter, Err("have more than data.max_length tokens")),
-        (Overlong::Left, Ok(())),
-        (Overlong::Right, Ok(())),
-    ] {
-        match (load_sft(std::slice::from_ref(&file), &tokenizer, &conversations(overlong, 64)), outcome) {
-            (Err(error), Err(part)) => assert!(format!("{error:#}").contains(part), "{error:#}"),
-            (Ok(rows), Ok(())) => {
-                let learnt = rows[0].weights.iter().filter(|weight| **weight == 1.0).count();
-                assert!(rows[0].ids.len() == 64 && (19..=22).contains(&learnt), "{:?}", rows[0].weights);
-            }
-            (found, _) => panic!("{overlong:?}: {found:?}"),
-        }
-    }
-    // All turns would take minutes of processor time.
-    assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
-}
 
 #[test]
 fn sft_learns_the_response_and_its_end() {
