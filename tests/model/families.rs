@@ -67,7 +67,10 @@ fn every_family_writes_the_files_it_read() {
         let copy = tempfile::tempdir().unwrap();
         model.save(copy.path()).unwrap();
         assert_eq!(tensors(copy.path()), tensors(&folder), "{}", folder.display());
-        assert_eq!(config(copy.path()), config(&folder), "{}", folder.display());
+        // Written weights are numbers.
+        let mut of_numbers = config(&folder);
+        of_numbers.as_object_mut().unwrap().remove("quantization_config");
+        assert_eq!(config(copy.path()), of_numbers, "{}", folder.display());
         assert_eq!(model.num_parameters(), model.config.num_parameters(), "{}", folder.display());
         seen.push(config(&folder)["model_type"].as_str().unwrap().to_owned());
     }

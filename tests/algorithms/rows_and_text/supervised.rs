@@ -1,6 +1,5 @@
 //! Supervised examples: the trained tokens of a response or a conversation.
 
-
 use burnish::data::examples::{StepOptions, StepRows, read_pairs, read_sft, read_steps};
 
 use super::*;

@@ -114,27 +114,27 @@ fn a_turn_is_what_the_template_makes_of_it_in_the_whole_conversation() {
 }
 
 /// Finding a turn takes renderings of the messages before it, so turns outside of the kept tokens are not searched. The template
-/// leaves out one message, which is an error where it is searched.
+/// does not end one turn, which is an error where it is searched.
 #[test]
 fn turns_outside_of_the_kept_tokens_are_not_searched() {
-    const LOSES: &str = "{% for m in messages %}{{ '[' ~ m.role ~ ']' ~ ('' if m.hidden else m.content) ~ '<|im_end|>' }}\
+    const LEAVES_OPEN: &str = "{% for m in messages %}{{ '[' ~ m.role ~ ']' ~ m.content ~ ('' if m.open else '<|im_end|>') }}\
         {% endfor %}{{ '[assistant]' if add_generation_prompt }}";
-    let row = |hidden: usize| {
-        let reply = |(i, text): (usize, &str)| json!({"role": "assistant", "content": text, "hidden": i == hidden});
+    let row = |open: usize| {
+        let reply = |(i, text): (usize, &str)| json!({"role": "assistant", "content": text, "open": i == open});
         let replies = ["11", "22", "33"].into_iter().enumerate().map(reply);
         json!({"messages": replies.flat_map(|reply| [say("user", "1?"), reply]).collect::<Vec<_>>()})
     };
     let (first, last) = (row(0), row(2));
     // A question and a reply have 23 tokens.
-    let read = |row: &Value, overlong, max| learnt(LOSES, row, &conversations(overlong, max)).0;
+    let read = |row: &Value, overlong, max| learnt(LEAVES_OPEN, row, &conversations(overlong, max)).0;
     assert_eq!(read(&last, Overlong::Right, 23).unwrap(), ["11<|im_end|>"]);
     assert_eq!(read(&first, Overlong::Left, 23).unwrap(), ["33<|im_end|>"]);
     for row in [&first, &last] {
         let [refused, skipped, searched] = [(Overlong::Error, 23), (Overlong::Filter, 23), (Overlong::Error, 500)]
             .map(|(overlong, max)| read(row, overlong, max).unwrap_err());
-        assert!(refused.contains("the example has 67 tokens"), "{refused}");
-        assert!(!skipped.contains("does not write"), "{skipped}");
-        assert!(searched.contains("the chat template does not write"), "{searched}");
+        assert!(refused.contains("the example has 68 tokens"), "{refused}");
+        assert!(!skipped.contains("does not end"), "{skipped}");
+        assert!(searched.contains("the chat template does not end"), "{searched}");
     }
 }
 
