@@ -32,7 +32,7 @@ fn models() -> impl Iterator<Item = (String, PathBuf, CausalLm)> {
     let is_recurrent = |folder: &PathBuf| {
         HfConfig::read(folder).is_ok_and(|hf| hf.decoder().is_ok_and(|config| config.recurrent_layers.is_some()))
     };
-    cases(folders.filter(move |folder| !is_recurrent(folder)), 3).map(model)
+    cases(folders.filter(move |folder| !is_recurrent(folder)), 2).map(model)
 }
 
 fn largest(a: &[f32], b: &[f32]) -> f32 {
