@@ -34,7 +34,7 @@ const CALLS: &[[&str; 2]] = &[
     ["<|python_tag|>", ""],
 ];
 
-/// Hides the thinking of a turn: between `<think>` and `</think>` (or other tags of [`THOUGHTS`]) or the end of the turn, and before
+/// Hides the thinking of a turn: between `<think>` and `</think>` (or other tags of thinking) or the end of the turn, and before
 /// a first `</think>` whose opening tag was in the prompt. A tag inside a call is not thinking.
 pub fn ignore_in_thinking(text: &str) -> HiddenThinking {
     static MARKERS: LazyLock<Regex> = LazyLock::new(|| {
