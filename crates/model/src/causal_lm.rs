@@ -294,7 +294,7 @@ impl CausalLm {
         write_config(folder, self.hf.of_frozen_weights("float32")?)
     }
 
-    /// Embeds tokens [ids, h] at their positions, outside any graph, with the columns of [`super::layer_inputs`].
+    /// Embeds tokens [ids, h] at their positions, outside any graph, with the columns of `layer_inputs.rs`.
     pub fn embed(&self, ids: &[u32], positions: &[usize]) -> Tensor<2> {
         let trunk = &self.net.model;
         let x = trunk.embed_tokens.weight.val().inner().select(0, index(ids.iter().map(|&id| id as usize), &self.device));
