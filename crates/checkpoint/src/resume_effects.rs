@@ -124,7 +124,15 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     // `init` is refused too: weights come from the checkpoint, so another value would be a no-op or give another reference.
     (
         Refused(CheckpointPart::Policy),
-        &["model.path", "model.init", "model.override_config.**", "model.lora_*", "model.*_modules", "model.*_4bit*"],
+        &[
+            "model.path",
+            "model.init",
+            "model.override_config.**",
+            "model.lora_*",
+            "model.*_modules",
+            "model.load_in_4bit",
+            "model.bnb_4bit_*",
+        ],
     ),
     (
         Refused(CheckpointPart::Policy),
@@ -132,7 +140,12 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     ),
     (
         Refused(CheckpointPart::Policy),
-        &["actor_rollout_ref.model.lora_*", "actor_rollout_ref.model.*_modules", "actor_rollout_ref.model.*_4bit*"],
+        &[
+            "actor_rollout_ref.model.lora_*",
+            "actor_rollout_ref.model.*_modules",
+            "actor_rollout_ref.model.load_in_4bit",
+            "actor_rollout_ref.model.bnb_4bit_*",
+        ],
     ),
     (
         Refused(CheckpointPart::Critic),
@@ -142,7 +155,8 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
             "critic.model.override_config.**",
             "critic.model.lora_*",
             "critic.model.*_modules",
-            "critic.model.*_4bit*",
+            "critic.model.load_in_4bit",
+            "critic.model.bnb_4bit_*",
         ],
     ),
     (Effect, &["model.dtype", "actor_rollout_ref.model.dtype", "critic.model.dtype"]),
