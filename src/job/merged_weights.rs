@@ -133,9 +133,8 @@ impl Source {
             self.replaced.as_ref() == Some(name) || self.adapter.as_ref().is_some_and(|adapter| adapter.saved.contains_key(name))
         };
         let of_files = self.files.tensors()?.into_iter().filter(|(name, _)| !is_replaced(name));
-        let deferred = of_files.map(|(name, view)| {
-            let known = matches!(view.dtype(), Dtype::F32 | Dtype::F16 | Dtype::BF16) || view.is_in_8_bits();
-            ensure!(known, "tensor `{name}` has dtype {:?}, which burnish does not read", view.dtype());
+        let deferred = of_files.map(|(name, view)| -> Result<DeferredTensor> {
+            view.check().with_context(|| format!("tensor `{name}`"))?;
             let (shape, of) = (view.shape().to_vec(), name.clone());
             let values = move || {
                 let mut values = view.values().unwrap_or_default();

@@ -56,7 +56,7 @@ fn backward(model: &CausalLm, seqs: &[Vec<u32>]) -> Gradients {
     gradients
 }
 
-fn largest(a: &[f32], b: &[f32]) -> f32 {
+pub(crate) fn largest(a: &[f32], b: &[f32]) -> f32 {
     assert_eq!(a.len(), b.len());
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
 }

@@ -14,6 +14,7 @@ use burnish::model::weights::{WeightFiles, read_safetensors, trained_shapes};
 use burnish::model::{CausalLm, Gradients, Init, Sequence};
 use serde_json::Value;
 
+use crate::lora::largest;
 use crate::transformers::{FOLDERS, model_folders};
 
 const FAMILIES: [&str; 5] = ["llama", "gpt_neox", "gpt2", "qwen3_5_text", "lfm2"];
@@ -43,11 +44,6 @@ fn gradients(model: &CausalLm, tokens: &[u32]) -> Gradients {
         TokenGrads { log_prob: weights, entropy, full_kl: Vec::new() }
     });
     gradients
-}
-
-fn largest(a: &[f32], b: &[f32]) -> f32 {
-    assert_eq!(a.len(), b.len());
-    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
 }
 
 /// Log-probabilities and the gradients of adapters are those of a float32 model with the dequantised weights. A saved model and

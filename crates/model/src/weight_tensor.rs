@@ -54,8 +54,20 @@ impl<'a> WeightTensor<'a> {
     }
 
     /// True for values that need scales.
-    pub fn is_in_8_bits(&self) -> bool {
+    pub(crate) fn is_in_8_bits(&self) -> bool {
         self.dtype() == Dtype::F8_E4M3
+    }
+
+    /// Checks that [`values`](Self::values) can read the tensor, without reading it.
+    ///
+    /// # Errors
+    /// If the dtype is not f32, f16, bf16 or E4M3, or the scales are missing or do not fit.
+    pub fn check(&self) -> Result<()> {
+        match &self.scales {
+            Some(scales) if self.is_in_8_bits() => scales.grid(&self.view).map(|_| ()),
+            None if matches!(self.dtype(), Dtype::F32 | Dtype::F16 | Dtype::BF16) => Ok(()),
+            _ => bail!("it has dtype {:?}, which burnish does not read, or lacks its scales", self.dtype()),
+        }
     }
 
     /// Returns the values as f32, row-major.
@@ -81,13 +93,22 @@ impl<'a> WeightTensor<'a> {
 }
 
 impl BlockScales<'_> {
-    fn values(&self, numbers: &TensorView) -> Result<Vec<f32>> {
+    /// Returns the number of blocks along the rows and along the columns of a matrix.
+    fn grid(&self, numbers: &TensorView) -> Result<[usize; 2]> {
         let (&[.., rows, columns], [height, width]) = (numbers.shape(), self.block) else { bail!("a vector has scales") };
         let grid = [rows.div_ceil(height), columns.div_ceil(width)];
         let matrices = numbers.shape().len() - 2;
         let expected: Vec<usize> = numbers.shape()[..matrices].iter().copied().chain(grid).collect();
         let found = self.view.shape();
         ensure!(found == expected, "its scales are {found:?}, but {expected:?} for blocks of {height} × {width}");
+        let dtype = self.view.dtype();
+        ensure!(matches!(dtype, Dtype::F32 | Dtype::F16 | Dtype::BF16), "its scales have dtype {dtype:?}");
+        Ok(grid)
+    }
+
+    fn values(&self, numbers: &TensorView) -> Result<Vec<f32>> {
+        let (grid, [height, width]) = (self.grid(numbers)?, self.block);
+        let &[.., rows, columns] = numbers.shape() else { bail!("a vector has scales") };
         let scales = to_f32(&self.view).context("its scales")?;
         let scale = |at: usize| {
             let (matrix, row, column) = (at / (rows * columns), at / columns % rows, at % columns);
@@ -97,7 +118,7 @@ impl BlockScales<'_> {
     }
 }
 
-/// The number of 8 bits: 1 bit sign, 4 bits exponent with bias 7, 3 bits mantissa. There are no infinities (Micikevicius et al.
+/// The number of 8 bits: 1 bit sign, 4 bits exponent with bias 7, 3 bits mantissa. The format lacks infinities (Micikevicius et al.
 /// 2022, <https://arxiv.org/abs/2209.05433>).
 fn e4m3(bits: u8) -> f32 {
     let (exponent, mantissa) = (i32::from(bits >> 3 & 15), f32::from(bits & 7));
