@@ -43,6 +43,9 @@ pub(crate) struct ExportArgs {
     /// Folder or Hub name of the adapter's base model [default: the model that the checkpoint names]
     #[arg(long, value_name = "FOLDER")]
     base: Option<PathBuf>,
+    /// Write a copy of this model of images and text, a folder or Hub name, with the trained weights as its text part
+    #[arg(long, value_name = "FOLDER", conflicts_with = "gguf")]
+    into: Option<PathBuf>,
     /// Model to export, if the checkpoint has several [default: actor]
     #[arg(long, value_enum)]
     part: Option<PartArg>,
@@ -213,6 +216,7 @@ fn resolve(args: &ExportArgs) -> Result<Source> {
             ("--max-shard-size", args.max_shard_size.is_some()),
             ("--lora", args.lora.is_some()),
             ("--base", args.base.is_some()),
+            ("--into", args.into.is_some()),
             ("--part", args.part.is_some()),
             ("--best", args.best),
         ];
@@ -260,6 +264,7 @@ fn checkpoint(args: &ExportArgs) -> Result<(PathBuf, ExportForm)> {
             ("--gguf", args.gguf.is_some()),
             ("--max-shard-size", args.max_shard_size.is_some()),
             ("--base", args.base.is_some()),
+            ("--into", args.into.is_some()),
         ];
         for (option, given) in idle {
             ensure!(!given, "{option} has no effect with --lora keep: the adapter is written unchanged");
@@ -272,8 +277,9 @@ fn checkpoint(args: &ExportArgs) -> Result<(PathBuf, ExportForm)> {
         DtypeArg::Float16 => (Dtype::F16, "float16"),
     };
     let base = args.base.as_deref().map(|base| model_folder("--base", base)).transpose()?;
+    let into = args.into.as_deref().map(|into| model_folder("--into", into)).transpose()?;
     let shard = args.max_shard_size.unwrap_or(5_000_000_000);
-    Ok((part, ExportForm::Weights { dtype, name, shard, base }))
+    Ok((part, ExportForm::Weights { dtype, name, shard, base, into }))
 }
 
 /// Units of a size: GB are 10^9 bytes and GiB 2^30, as in transformers.

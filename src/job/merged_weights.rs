@@ -79,7 +79,7 @@ fn adapted_model(huggingface: &Path) -> Result<Option<String>> {
 }
 
 /// The source of the weights: files, and an adapter to merge into them.
-struct Source {
+pub(super) struct Source {
     files: WeightFiles,
     adapter: Option<PeftAdapter>,
     /// The matrices that the adapter was trained with in 4 bits.
@@ -89,7 +89,7 @@ struct Source {
 }
 
 impl Source {
-    fn find(huggingface: &Path, adapter: &Path, base: Option<&Path>, config: &HfConfig) -> Result<Self> {
+    pub(super) fn find(huggingface: &Path, adapter: &Path, base: Option<&Path>, config: &HfConfig) -> Result<Self> {
         let merged = ["model.safetensors", "model.safetensors.index.json"].iter().any(|name| huggingface.join(name).exists());
         if merged && base.is_none() {
             return Ok(Self { files: WeightFiles::open(huggingface)?, adapter: None, rounded: None, replaced: None });
@@ -126,7 +126,7 @@ impl Source {
     }
 
     /// Returns all tensors; each is read only when it is written.
-    fn tensors(&self, dtype: Dtype) -> Result<Vec<DeferredTensor<'_>>> {
+    pub(super) fn tensors(&self, dtype: Dtype) -> Result<Vec<DeferredTensor<'_>>> {
         let own = self.adapter.iter().flat_map(|adapter| &adapter.saved);
         let own = own.map(|(name, (shape, values))| Ok(DeferredTensor::new(name.clone(), shape.clone(), || values.clone())));
         let is_replaced = |name: &String| {

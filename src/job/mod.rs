@@ -49,6 +49,7 @@ pub mod template_date;
 pub mod token_rules;
 pub mod unused_options;
 pub mod unused_schedule;
+pub(crate) mod whole_model;
 pub mod words;
 
 pub use context::Context;

@@ -10,6 +10,7 @@ use safetensors::Dtype;
 use super::export_card::card;
 use crate::job::merged_weights::{WeightForm, copy, is_weights, write_weights};
 use crate::job::saved_model::{ACTOR, CRITIC, CheckpointChoice, chosen, holds_model, without_model};
+use crate::job::whole_model::write_whole;
 use burnish_checkpoint::{step_of, verify};
 use burnish_data::qwen2_steps::read_otherwise;
 use burnish_gguf::{TensorType, write_gguf};
@@ -29,6 +30,8 @@ pub enum ExportForm {
         shard: usize,
         /// The base model's folder; `None` for the folder that the adapter names.
         base: Option<PathBuf>,
+        /// A model of images and text, whose text part the weights replace in the copy that is written.
+        into: Option<PathBuf>,
     },
     /// The adapter, unmerged.
     Adapter,
@@ -76,8 +79,12 @@ pub fn export(part: &Path, form: &ExportForm, output: &Path, name: &str) -> Resu
             copy(&part.join(ADAPTER), staged.path(), |_| true)?;
             copy(&part.join(HUGGINGFACE), staged.path(), |name| name != "config.json" && !is_weights(name))?;
         }
-        ExportForm::Weights { dtype, name, shard, base } => {
-            write_weights(part, staged.path(), &WeightForm { dtype: *dtype, name, shard: *shard, base: base.as_deref() })?;
+        ExportForm::Weights { dtype, name, shard, base, into } => {
+            let form = WeightForm { dtype: *dtype, name, shard: *shard, base: base.as_deref() };
+            match into {
+                Some(whole) => write_whole(part, whole, staged.path(), &form)?,
+                None => write_weights(part, staged.path(), &form)?,
+            }
         }
     }
     if let Some(how) = read_otherwise(staged.path())? {

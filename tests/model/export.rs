@@ -16,6 +16,7 @@ use safetensors::Dtype;
 use serde_json::Value;
 
 use crate::device::device;
+use crate::families::write_whole;
 
 fn golden(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(path)
@@ -44,7 +45,7 @@ fn json(path: PathBuf) -> Value {
 }
 
 fn weights(dtype: Dtype, name: &'static str, shard: usize) -> ExportForm {
-    ExportForm::Weights { dtype, name, shard, base: None }
+    ExportForm::Weights { dtype, name, shard, base: None, into: None }
 }
 
 /// A checkpoint of step 1 with the model in actor/ and, if given, one with a scalar head in critic/.
@@ -138,12 +139,69 @@ fn adapters_are_merged_or_kept() {
         std::fs::write(&config, moved).unwrap();
         let error = format!("{:#}", export(&part, &weights(Dtype::F32, "float32", 1 << 30), &at("gone"), "name").unwrap_err());
         assert!(error.contains("base model is /no/such/base") && error.contains("--base"), "{error}");
-        let elsewhere = ExportForm::Weights { dtype: Dtype::F32, name: "float32", shard: 1 << 30, base: Some(folder.clone()) };
+        let on = |base: PathBuf| ExportForm::Weights {
+            dtype: Dtype::F32,
+            name: "float32",
+            shard: 1 << 30,
+            base: Some(base),
+            into: None,
+        };
+        let elsewhere = on(folder.clone());
         export(&part, &elsewhere, &at("elsewhere"), "name").unwrap();
         assert!(tensors(&at("elsewhere")) == tensors(&at("actor")));
         let wrong = if name == "llama" { "qwen2" } else { "llama" };
-        let wrong =
-            ExportForm::Weights { dtype: Dtype::F32, name: "float32", shard: 1 << 30, base: Some(golden("models").join(wrong)) };
+        let wrong = on(golden("models").join(wrong));
         assert!(export(&part, &wrong, &at("wrong"), "name").is_err() && !at("wrong").exists());
     }
+}
+
+/// With `--into`, a copy of a model of images and text has the trained text part, and all else unchanged.
+#[test]
+fn a_text_part_returns_to_its_model() {
+    returns_to("qwen3_5_text", "qwen3_5", "Qwen3_5");
+    returns_to("qwen3_5_moe_text", "qwen3_5_moe", "Qwen3_5Moe");
+}
+
+fn returns_to(golden_model: &str, model_type: &str, class: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let (whole, at) = (dir.path().join("whole"), |name: &str| dir.path().join(name));
+    std::fs::create_dir(&whole).unwrap();
+    write_whole(&whole, golden_model, model_type, class);
+    std::fs::write(whole.join("preprocessor_config.json"), "{}").unwrap();
+    let trained = learner(CausalLm::load(&whole, Init::Random { seed: 5 }, &device()).unwrap());
+    let saved = checkpoint(&at("run"), &trained, None);
+    let part = find_part(&saved, None).unwrap();
+    let into = |folder: PathBuf| ExportForm::Weights {
+        dtype: Dtype::BF16,
+        name: "bfloat16",
+        shard: 1 << 30,
+        base: None,
+        into: Some(folder),
+    };
+    export(&part, &into(whole.clone()), &at("copy"), "name").unwrap();
+    let (before, after) = (tensors(&whole), tensors(&at("copy")));
+    assert_eq!(before.keys().collect::<Vec<_>>(), after.keys().collect::<Vec<_>>());
+    let mut changed = 0;
+    for (name, (dtype, _, values)) in &after {
+        if name.starts_with("model.visual.") || name.starts_with("mtp.") {
+            assert_eq!(before[name], after[name], "{name}");
+        } else {
+            assert_eq!(*dtype, Dtype::BF16, "{name}");
+            changed += usize::from(*values != before[name].2);
+        }
+    }
+    assert!(changed > 10, "{changed} tensors differ");
+    let (config, original) = (json(at("copy/config.json")), json(whole.join("config.json")));
+    assert_eq!((&config["model_type"], &config["vision_config"]), (&original["model_type"], &original["vision_config"]));
+    assert!(at("copy/preprocessor_config.json").exists());
+    // The copy is read as the trained model.
+    trained.model.save(&at("memory")).unwrap();
+    let read = CausalLm::load(&at("copy"), Init::Pretrained, &device()).unwrap();
+    read.save(&at("read")).unwrap();
+    for (name, (_, shape, values)) in tensors(&at("memory")) {
+        let rounded: Vec<f32> = values.iter().map(|x| bf16::from_f32(*x).to_f32()).collect();
+        assert_eq!(tensors(&at("read"))[&name], (Dtype::F32, shape, rounded), "{name}");
+    }
+    let error = format!("{:#}", export(&part, &into(golden("models/llama")), &at("wrong"), "name").unwrap_err());
+    assert!(error.contains("is not a model of images and text") && !at("wrong").exists(), "{error}");
 }

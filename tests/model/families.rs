@@ -194,10 +194,9 @@ fn the_text_part_of_a_model_of_images_and_text() {
     text_part("qwen3_5_moe_text", "qwen3_5_moe", "Qwen3_5Moe");
 }
 
-/// Puts a golden model into a folder as published ones are: experts of a layer share two tensors.
-fn text_part(golden_model: &str, whole: &str, class: &str) {
+/// Writes a golden model as the text part of a model of images and text, as published: experts of a layer share two tensors.
+pub(crate) fn write_whole(folder: &Path, golden_model: &str, whole: &str, class: &str) {
     let source = golden(golden_model);
-    let folder = tempfile::tempdir().unwrap();
     let mut text = config(&source);
     let inner = text.as_object_mut().unwrap();
     inner.remove("architectures");
@@ -208,7 +207,7 @@ fn text_part(golden_model: &str, whole: &str, class: &str) {
         "model_type": whole, "architectures": [format!("{class}ForConditionalGeneration")], "text_config": text,
         "vision_config": {"depth": 2}, "image_token_id": 7, "tie_word_embeddings": false,
     });
-    std::fs::write(folder.path().join("config.json"), whole.to_string()).unwrap();
+    std::fs::write(folder.join("config.json"), whole.to_string()).unwrap();
     let renamed = |name: String| match name.strip_prefix("model.") {
         Some(rest) => format!("model.language_model.{rest}"),
         None => name,
@@ -227,11 +226,16 @@ fn text_part(golden_model: &str, whole: &str, class: &str) {
     }
     all.insert("model.visual.blocks.0.norm1.weight".to_owned(), (vec![4], vec![1.0; 4]));
     all.insert("mtp.norm.weight".to_owned(), (vec![32], vec![1.0; 32]));
-    write(&folder.path().join("model.safetensors"), &all, Dtype::F32, &|x| x.to_le_bytes().to_vec());
+    write(&folder.join("model.safetensors"), &all, Dtype::F32, &|x| x.to_le_bytes().to_vec());
+}
+
+fn text_part(golden_model: &str, whole: &str, class: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    write_whole(folder.path(), golden_model, whole, class);
     let model = load(folder.path()).unwrap();
     let copy = tempfile::tempdir().unwrap();
     model.save(copy.path()).unwrap();
-    assert_eq!(tensors(copy.path()), tensors(&source));
+    assert_eq!(tensors(copy.path()), tensors(&golden(golden_model)));
     let saved = config(copy.path());
     let language_model = (json!(golden_model), json!([format!("{class}ForCausalLM")]));
     assert_eq!((saved["model_type"].clone(), saved["architectures"].clone()), language_model);

@@ -224,6 +224,33 @@ pub static TEXT_PARTS: &[TextPart] = &[
     },
 ];
 
+/// Returns the text of the config.json of a model of images and text, for language weights of `dtype` in torch's spelling.
+///
+/// # Errors
+/// If the folder holds another model.
+pub fn whole_with_dtype(folder: &Path, dtype: &str) -> Result<String> {
+    let text = foreign::read_text(&folder.join("config.json"), foreign::SETTINGS)?;
+    let mut json: Map<String, Value> =
+        serde_json::from_str(&text).with_context(|| format!("{}/config.json", folder.display()))?;
+    let model_type = json.get("model_type").and_then(Value::as_str).unwrap_or_default();
+    if !TEXT_PARTS.iter().any(|part| part.whole == model_type) {
+        let known: Vec<&str> = TEXT_PARTS.iter().map(|part| part.whole).collect();
+        bail!(
+            "{}/config.json: `{model_type}` is not a model of images and text whose text part is trained; these are {}",
+            folder.display(),
+            known.join(", ")
+        );
+    }
+    let set = |json: &mut Map<String, Value>| {
+        for key in ["dtype", "torch_dtype"] {
+            json.entry(key).and_modify(|value| *value = dtype.into());
+        }
+    };
+    set(&mut json);
+    json.get_mut("text_config").and_then(Value::as_object_mut).map(set);
+    Ok(serde_json::to_string_pretty(&json)? + "\n")
+}
+
 /// The config of the language model in a model of images and text; any other config unchanged. Such a model is trained and saved as
 /// its language model.
 fn text_part(json: Map<String, Value>) -> Map<String, Value> {

@@ -99,6 +99,13 @@ impl SkippedTensor {
     }
 }
 
+impl DecoderConfig {
+    /// True for a head in files that the embedding replaces.
+    pub fn is_tied_head(&self, tensor: &str) -> bool {
+        self.tie_word_embeddings && head_names(self.naming).iter().any(|head| tensor == head)
+    }
+}
+
 /// True for a tensor of a layer after the last that predicts further tokens.
 fn next_token_layer(name: &str, config: &DecoderConfig) -> bool {
     let layers = config.num_hidden_layers..config.num_hidden_layers + config.mixture.as_ref().map_or(0, |m| m.next_token_layers);

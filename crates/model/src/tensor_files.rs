@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result, bail};
-use safetensors::tensor::View;
+use safetensors::tensor::{TensorView, View};
 use safetensors::{Dtype, SafeTensorError};
 use serde_json::{Map, Value, json};
 
@@ -18,23 +18,43 @@ pub struct DeferredTensor<'a> {
     pub name: String,
     pub shape: Vec<usize>,
     dtype: Dtype,
-    values: Box<dyn Fn() -> Vec<f32> + 'a>,
+    content: Content<'a>,
+}
+
+enum Content<'a> {
+    Values(Box<dyn Fn() -> Vec<f32> + 'a>),
+    /// The bytes of another file, in the tensor's dtype.
+    Bytes(&'a [u8]),
 }
 
 impl<'a> DeferredTensor<'a> {
     /// A tensor of f32 values, row-major.
     pub fn new(name: String, shape: Vec<usize>, values: impl Fn() -> Vec<f32> + 'a) -> Self {
-        Self { name, shape, dtype: Dtype::F32, values: Box::new(values) }
+        Self { name, shape, dtype: Dtype::F32, content: Content::Values(Box::new(values)) }
     }
 
+    /// A tensor of another file, which is written byte for byte.
+    pub fn copied(name: String, view: &TensorView<'a>) -> Self {
+        Self { name, shape: view.shape().to_vec(), dtype: view.dtype(), content: Content::Bytes(view.data()) }
+    }
+
+    /// The values, row-major; none for a copied tensor, which may hold other numbers.
     pub fn values(&self) -> Vec<f32> {
-        (self.values)()
+        match &self.content {
+            Content::Values(values) => values(),
+            Content::Bytes(_) => Vec::new(),
+        }
     }
 
     /// Returns the tensor with the dtype to write: f32; f16 or bf16 (rounded to nearest, ties to even); or u8, if all values are
     /// bytes.
     pub fn with_dtype(self, dtype: Dtype) -> Self {
         Self { dtype, ..self }
+    }
+
+    /// Returns the tensor under another name.
+    pub fn renamed(self, name: String) -> Self {
+        Self { name, ..self }
     }
 
     pub fn bytes(&self) -> usize {
@@ -81,6 +101,9 @@ impl View for LazyView<'_> {
     }
 
     fn data(&self) -> Cow<'_, [u8]> {
+        if let Content::Bytes(bytes) = self.tensor.content {
+            return bytes.into();
+        }
         let values = self.tensor.values();
         if !values.iter().all(|x| x.is_finite()) {
             _ = self.errors.not_finite.set(self.tensor.name.clone());

@@ -9,6 +9,7 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, Tensor};
 use memmap2::Mmap;
 use safetensors::SafeTensors;
+use safetensors::tensor::TensorView;
 
 use super::config::DecoderConfig;
 use super::decoder::Decoder;
@@ -146,6 +147,15 @@ impl WeightFiles {
         Ok(all)
     }
 
+    /// All tensors under the names that they have in the files.
+    pub fn originals(&self) -> Result<Vec<(String, TensorView<'_>)>> {
+        let mut all = Vec::new();
+        for (path, map) in &self.maps {
+            all.extend(parsed(path, map)?.tensors());
+        }
+        Ok(all)
+    }
+
     /// The tensors that are parameters of `config`. Not included are copies that transformers skips too, a tied head, buffers of
     /// masks and rotations, and a language model's head that another head replaces. If the embedding is missing, a tied head
     /// serves as the embedding, as in transformers 5.
@@ -205,7 +215,7 @@ impl WeightFiles {
 }
 
 /// The name of a language model's tensor without the prefix that a model of images and text puts before it.
-fn of_language_model(name: String) -> String {
+pub fn of_language_model(name: String) -> String {
     match (name.strip_prefix("model.language_model."), name.strip_prefix("language_model.")) {
         (Some(rest), _) => format!("model.{rest}"),
         (_, Some(rest)) => rest.to_owned(),
