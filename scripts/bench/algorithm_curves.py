@@ -1,6 +1,6 @@
 """Draws the accuracy curves of all estimators and losses: docs/benchmarks/algorithms.{md,svg}.
 
-    BURNISH_CURVES=FOLDER BURNISH_STEPS=128 cargo test --release --test binary improve
+    BURNISH_CURVES=FOLDER BURNISH_STEPS=32 BURNISH_SEEDS=3 cargo test --release --test binary improve
     python3 scripts/bench/algorithm_curves.py FOLDER docs/benchmarks
 """
 
@@ -15,12 +15,15 @@ LOW, HIGH = 50.0, 100.0
 PAGE = """# Every estimator and every loss, measured
 
 Greedy accuracy on the 512 test problems of `data/arithmetic/` (%), {steps} steps of 64 prompts × 8 samples in two updates
-per step, one seed, default learning rate for all. The page shows that each learns, not which is best. One standard
-deviation of an accuracy is one to two points. `grpo_passk` has 2 responses per prompt: it learns only from groups with
-a single best response. `gae` waits for its critic.
+per step, mean of {seeds} seeds, default learning rate for all; the last column is the range of the seeds after the last
+step. **Each learns with each seed.** The page does not show which is best. One standard deviation of an accuracy is one to
+two points. `grpo_passk` has 2 responses per prompt: it learns only from groups with a single best response. `a2po` draws
+from 512 prompts, whose values 4 responses to each estimate. `gae` waits for its critic.
 
-    BURNISH_CURVES=FOLDER BURNISH_STEPS={steps} cargo test --release --test binary improve
-    python3 scripts/bench/algorithm_curves.py FOLDER docs/benchmarks
+```sh,needs-idle-machine
+BURNISH_CURVES=FOLDER BURNISH_STEPS={steps} BURNISH_SEEDS={seeds} cargo test --release --test binary improve
+python3 scripts/bench/algorithm_curves.py FOLDER docs/benchmarks
+```
 
 ![Accuracy by step, one panel for each algorithm](algorithms.svg)
 
@@ -33,11 +36,18 @@ def curve(path):
 
 
 def read(folder):
-    runs = {run.parent.name: curve(run) for run in folder.glob("*/metrics.jsonl")}
+    """The curves of all seeds, by name."""
+    runs = {}
+    for run in sorted(folder.glob("*/*/metrics.jsonl")):
+        runs.setdefault(run.parent.parent.name, []).append(curve(run))
     return dict(sorted(runs.items()))
 
 
-def panel(name, points, others, x0, y0, last):
+def mean(curves):
+    return [(points[0][0], sum(accuracy for _, accuracy in points) / len(points)) for points in zip(*curves)]
+
+
+def panel(name, curves, others, x0, y0, last):
     def at(step, accuracy):
         x = x0 + (WIDTH - MARGIN) * step / last
         y = y0 + (HEIGHT - MARGIN) * (1 - (max(accuracy, LOW) - LOW) / (HIGH - LOW))
@@ -45,6 +55,8 @@ def panel(name, points, others, x0, y0, last):
 
     line = lambda points: " ".join(at(*point) for point in points)
     parts = [f'<polyline points="{line(other)}" fill="none" stroke="#ddd"/>' for other in others]
+    parts += [f'<polyline points="{line(seed)}" fill="none" stroke="#c2410c" stroke-opacity="0.4"/>' for seed in curves]
+    points = mean(curves)
     parts.append(f'<polyline points="{line(points)}" fill="none" stroke="#c2410c" stroke-width="2"/>')
     parts.append(f'<text x="{x0}" y="{y0 - 5}" font-weight="bold">{name}</text>')
     x, y = x0 + WIDTH - MARGIN, y0 + HEIGHT - MARGIN - 5
@@ -60,9 +72,9 @@ def figure(groups, last):
     for title, runs in groups:
         parts.append(f'<text x="10" y="{y + 4}" font-size="14">{title}: accuracy from {LOW:.0f} to {HIGH:.0f} %, step 0 to {last}</text>')
         y += 34
-        for i, (name, points) in enumerate(runs.items()):
+        for i, (name, curves) in enumerate(runs.items()):
             x0, y0 = 10 + WIDTH * (i % COLUMNS), y + HEIGHT * (i // COLUMNS)
-            parts.append(panel(name, points, runs.values(), x0, y0, last))
+            parts.append(panel(name, curves, [mean(other) for other in runs.values()], x0, y0, last))
         y += HEIGHT * -(-len(runs) // COLUMNS) + 10
     size = f'width="{WIDTH * COLUMNS}" height="{y}"'
     style = 'font-family="sans-serif" font-size="11"'
@@ -70,19 +82,25 @@ def figure(groups, last):
 
 
 def table(title, runs):
-    steps = [step for step, _ in next(iter(runs.values()))]
-    head = [title.lower()[:-1]] + [str(step) for step in steps]
-    rows = [[f"`{name}`"] + [f"{accuracy:.1f}" for _, accuracy in points] for name, points in runs.items()]
+    steps = [step for step, _ in next(iter(runs.values()))[0]]
+    head = [title.lower()[:-1]] + [str(step) for step in steps] + ["range"]
+    rows = []
+    for name, curves in runs.items():
+        ends = [points[-1][1] for points in curves]
+        means = [f"{accuracy:.1f}" for _, accuracy in mean(curves)]
+        rows.append([f"`{name}`"] + means + [f"{min(ends):.1f} to {max(ends):.1f}"])
     lines = [head, ["---"] * len(head)] + rows
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
 def main(source, target):
     groups = [(title, read(source / folder)) for title, folder in (("Estimators", "estimators"), ("Losses", "losses"))]
-    last = max(step for _, runs in groups for points in runs.values() for step, _ in points)
+    runs = [curves for _, runs in groups for curves in runs.values()]
+    last = max(step for curves in runs for points in curves for step, _ in points)
     (target / "algorithms.svg").write_text(figure(groups, last))
     tables = "\n".join(table(title, runs) for title, runs in groups)
-    (target / "algorithms.md").write_text(PAGE.format(steps=last, tables=tables))
+    seeds = len(runs[0])
+    (target / "algorithms.md").write_text(PAGE.format(steps=last, seeds=seeds, tables=tables))
 
 
 if __name__ == "__main__":

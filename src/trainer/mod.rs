@@ -63,6 +63,10 @@ impl Pipeline for Trainer {
         let mut clock = StepClock::start(at.record.stage());
         let mut metrics = Metrics::new();
         metrics.set("training/global_step", at.step as f64);
+        if advantages.needs(Need::PromptValue) && sampling.prompt_values.is_none() {
+            let model = learning.initial_policy();
+            clock.time("prompt_values", || sampling.estimate_prompt_values(model, &advantages.batch_shaping, at))?;
+        }
         let mut batch = sampling.rollout(learning.policy(), reported, at, &mut clock, &mut metrics)?;
         if let Some(function) = post_processing {
             let processed = clock.time("post_processing", || post_processing::process(function, &mut batch, at, &mut metrics));
@@ -70,6 +74,9 @@ impl Pipeline for Trainer {
             nonfinite::check_scores(&mut batch, at).with_context(|| format!("{}={}", post_processing::PATH, function.path()))?;
         }
         metrics.set("training/epoch", ((at.step - 1) / at.settings.steps_per_epoch) as f64);
+        if advantages.needs(Need::PromptValue) {
+            sampling.value_baselines(&mut batch, &mut metrics)?;
+        }
         if advantages.needs(Need::GreedyBaseline) {
             clock.time("gen_max", || sampling.greedy_baselines(learning.policy(), &advantages.batch_shaping, &mut batch, at))?;
             at.check_interrupt()?;
@@ -162,13 +169,15 @@ impl Pipeline for Trainer {
             tokens: self.tokens,
             adaptive_entropy: self.learning.adaptive_entropy().cloned(),
             role_baselines: self.advantages.role_baselines.clone(),
+            prompt_values: self.sampling.prompt_values.clone(),
         }
     }
 
     fn set_state(&mut self, state: TrainerState) {
-        let TrainerState { kl_controller, reported, tokens, adaptive_entropy, role_baselines } = state;
+        let TrainerState { kl_controller, reported, tokens, adaptive_entropy, role_baselines, prompt_values } = state;
         self.learning.set_adaptive_entropy(adaptive_entropy);
         self.advantages.role_baselines = role_baselines;
+        self.sampling.prompt_values = prompt_values.filter(|_| self.advantages.needs(Need::PromptValue));
         self.tokens = tokens;
         self.reported = reported;
         self.advantages.set_kl_controller(kl_controller);

@@ -7,7 +7,7 @@ use crate::job::NothingUpdated;
 use crate::trainer::advantages::Advantages;
 use crate::trainer::learning::{LOAD_CONTENTS, LearningSide};
 use crate::trainer::sampling::ReportedNames;
-use burnish_algorithm::advantage::RoleBaselines;
+use burnish_algorithm::advantage::{PromptValues, RoleBaselines};
 use burnish_algorithm::entropy_bonus::AdaptiveEntropy;
 use burnish_algorithm::kl::KlController;
 use burnish_checkpoint::Changes;
@@ -27,6 +27,9 @@ pub struct TrainerState {
     /// Baselines of roles, for the estimator `rae`.
     #[serde(default, skip_serializing_if = "RoleBaselines::is_empty")]
     pub role_baselines: RoleBaselines,
+    /// Values of the training prompts, for the estimator `a2po`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_values: Option<PromptValues>,
 }
 
 impl TrainerState {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::cases::{Case, Loss, assert_close, assert_number, golden_file, goldens, loss_options, number, rows};
 
 /// Losses that verl's goldens lack: losses of TRL, SkyRL and prime-rl, and losses with randomness or a separate mode.
-const ELSEWHERE: &[&str] = &["clip_cov", "rloo", "vespo", "bypass_mode", "dpo", "dppo_rollout", "ipo", "rollout_is"];
+const ELSEWHERE: &[&str] = &["a2po", "clip_cov", "rloo", "vespo", "bypass_mode", "dpo", "dppo_rollout", "ipo", "rollout_is"];
 
 pub(crate) fn objective(policy_loss: &'static PolicyLoss, options: LossOptions) -> PolicyObjective {
     PolicyObjective { policy_loss, options, entropy_coeff: 0.0, kl_loss: None, top_entropy_quantile: 1.0, off_policy_mask: None }

@@ -39,6 +39,14 @@ const RUNS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "A*-PO, whose values of prompts are in the checkpoint",
+        &[
+            "algorithm.adv_estimator=a2po",
+            "algorithm.a2po.num_value_samples=3",
+            "actor_rollout_ref.actor.policy_loss.loss_mode=a2po",
+        ],
+    ),
+    (
         // Only the last checkpoint has an updated policy.
         "PPO whose policy waits for the critic",
         &[

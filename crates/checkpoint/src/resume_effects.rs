@@ -240,6 +240,9 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     (Validation, &["algorithm.missing_eos_penalty", "algorithm.stop_properly_penalty_coef"]),
     (Effect, &["algorithm.mask_truncated_completions", "algorithm.normalize_reward", "algorithm.reward_clip_range"]),
     (Effect, &["algorithm.baselined_clip_range", "algorithm.length_penalty.*", "algorithm.rae_decay"]),
+    (Effect, &["algorithm.a2po.filter_all_incorrect"]),
+    // The values of prompts are in the checkpoint.
+    (Refused(CheckpointPart::Data), &["algorithm.a2po.num_value_samples", "algorithm.a2po.beta1"]),
     (
         Effect,
         &["algorithm.whiten_rewards", "algorithm.normalize_advantages", "algorithm.use_kl_in_reward", "algorithm.kl_penalty"],

@@ -60,6 +60,7 @@ pub const RECIPES: &[(&str, &str)] = &[
 /// The path inside `recipes/`, without `.yaml`, and the text of each other recipe. A test compares both tables with the folder.
 pub const EXAMPLES: &[(&str, &str)] = &[
     ("arithmetic/dapo", include_str!("../../../recipes/arithmetic/dapo.yaml")),
+    ("arithmetic/a2po", include_str!("../../../recipes/arithmetic/a2po.yaml")),
     ("arithmetic/distill", include_str!("../../../recipes/arithmetic/distill.yaml")),
     ("arithmetic/dpo", include_str!("../../../recipes/arithmetic/dpo.yaml")),
     ("arithmetic/online_dpo", include_str!("../../../recipes/arithmetic/online_dpo.yaml")),

@@ -114,14 +114,32 @@ impl Sampler {
 
     /// Returns the next batch. After the last batch of an epoch, starts the next epoch.
     pub fn next_batch(&mut self) -> Vec<usize> {
-        let left = self.len - self.drawn;
-        if left == 0 || self.drop_last && left < self.batch_size {
-            (self.epoch, self.drawn) = (self.epoch + 1, 0);
-            self.order = self.epoch_order(self.epoch);
+        self.next_batch_where(|_| true)
+    }
+
+    /// Like [`Self::next_batch`], without the rows that `is_kept` refuses. Empty if a whole epoch has too few rows.
+    pub fn next_batch_where(&mut self, is_kept: impl Fn(usize) -> bool) -> Vec<usize> {
+        let is_full = |rows: &[usize]| if self.drop_last { rows.len() == self.batch_size } else { !rows.is_empty() };
+        let (rows, drawn) = self.rows_after(self.drawn, &is_kept);
+        if is_full(&rows) {
+            self.drawn = drawn;
+            return rows;
         }
-        let start = self.drawn;
-        self.drawn = self.len.min(start + self.batch_size);
-        self.order[start..self.drawn].to_vec()
+        let order = self.epoch_order(self.epoch + 1);
+        (self.epoch, self.drawn, self.order) = (self.epoch + 1, 0, order);
+        let (rows, drawn) = self.rows_after(0, &is_kept);
+        self.drawn = drawn;
+        if self.drop_last && rows.len() < self.batch_size { Vec::new() } else { rows }
+    }
+
+    /// Returns the next kept rows of this epoch, at most a batch, and the position after them.
+    fn rows_after(&self, mut drawn: usize, is_kept: &impl Fn(usize) -> bool) -> (Vec<usize>, usize) {
+        let mut rows = Vec::with_capacity(self.batch_size);
+        while rows.len() < self.batch_size && drawn < self.len {
+            rows.extend(Some(self.order[drawn]).filter(|&row| is_kept(row)));
+            drawn += 1;
+        }
+        (rows, drawn)
     }
 
     pub fn state(&self) -> SamplerState {

@@ -65,6 +65,8 @@ pub enum Need {
     GreedyBaseline,
     /// A moving mean of the scores of each role, which the trainer keeps.
     RoleBaseline,
+    /// The optimal value of each training prompt, which responses sampled before the first step estimate.
+    PromptValue,
     /// Old log-probabilities and Σ π² of each token: `actor.calculate_sum_pi_squared`.
     SumPiSquared,
     /// Several named rewards: `algorithm.gdpo_reward_keys`, or several reward functions.
@@ -83,6 +85,7 @@ impl Need {
             Self::Critic => "a critic",
             Self::GreedyBaseline => "an additional greedy response to each prompt, which the trainer generates",
             Self::RoleBaseline => "a moving mean of the scores of each role, which the trainer keeps",
+            Self::PromptValue => "several responses to every training prompt, which the trainer samples before the first step",
             Self::SumPiSquared => "the sum of squared probabilities at each token, which the trainer computes",
             Self::Components => "several rewards, named by `algorithm.gdpo_reward_keys`",
             Self::Reference => "a reference",
@@ -95,6 +98,9 @@ impl Need {
         match self {
             Self::Components => &["algorithm.gdpo_reward_keys", "algorithm.gdpo_reward_weights"],
             Self::RoleBaseline => &["algorithm.rae_decay"],
+            Self::PromptValue => {
+                &["algorithm.a2po.num_value_samples", "algorithm.a2po.beta1", "algorithm.a2po.filter_all_incorrect"]
+            }
             Self::Group | Self::Critic | Self::GreedyBaseline | Self::SumPiSquared | Self::Reference | Self::Rollout => &[],
         }
     }

@@ -70,9 +70,13 @@ impl RunEstimator {
             Self::Python(estimator) => match need {
                 Need::Critic => estimator.requires("values"),
                 Need::GreedyBaseline => estimator.requires("reward_baselines"),
-                Need::Group | Need::RoleBaseline | Need::SumPiSquared | Need::Components | Need::Reference | Need::Rollout => {
-                    false
-                }
+                Need::Group
+                | Need::RoleBaseline
+                | Need::PromptValue
+                | Need::SumPiSquared
+                | Need::Components
+                | Need::Reference
+                | Need::Rollout => false,
             },
         }
     }

@@ -77,8 +77,8 @@ columns! {
     SumPiSquared { name: "sum_pi_squared", per: Token, unit: "probability", from: "phase `old_log_prob`" }
     /// Importance weights of the rollout correction.
     RolloutIsWeights { name: "rollout_is_weights", per: Token, unit: "ratio", from: "phase `adv`" }
-    /// Score of the greedy response to the prompt, for estimators that compare with it.
-    RewardBaselines { name: "reward_baselines", per: Trajectory, unit: "reward", from: "phase `gen_max`" }
+    /// Score of the greedy response to the prompt, or its value, for estimators that compare with it.
+    RewardBaselines { name: "reward_baselines", per: Trajectory, unit: "reward", from: "phases `gen_max` and `prompt_values`" }
     /// Scores, minus the KL term if the run has one.
     Rewards { name: "rewards", per: Token, unit: "reward", from: "phase `adv`" }
     /// Factor of the ratio in the policy loss.

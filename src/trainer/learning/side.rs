@@ -57,6 +57,11 @@ impl LearningSide {
         &self.actor.model
     }
 
+    /// Reference, or the policy of a run without one, whose first step has not been made.
+    pub(crate) fn initial_policy(&self) -> &CausalLm {
+        self.reference.as_ref().unwrap_or_else(|| self.policy())
+    }
+
     pub fn has_critic(&self) -> bool {
         self.critic.is_some()
     }

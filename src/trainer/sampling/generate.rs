@@ -38,7 +38,7 @@ impl SamplingSide {
         let (mut round, mut sampled) = (0, 0);
         loop {
             round += 1;
-            let prompts = self.sampler.next_batch().into_iter().map(|i| self.train[i].clone()).collect();
+            let prompts = self.next_prompts()?;
             // A later round may repeat a prompt of this step, and must sample other responses.
             let keys: &[u64] = if round == 1 { &[] } else { &[round] };
             let generated = clock

@@ -3,6 +3,7 @@
 pub(crate) mod discarded;
 mod generate;
 mod majority;
+mod prompt_values;
 mod recorded;
 mod reported;
 mod reward_metrics;

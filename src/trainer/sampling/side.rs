@@ -1,6 +1,6 @@
 //! The parts that sample and score responses.
 //!
-//! Methods of [`SamplingSide`] are in `generate`, `recorded`, `reward_metrics`, `sample`, `score`, `validate` and here.
+//! Methods of [`SamplingSide`] are in `generate`, `prompt_values`, `recorded`, `reward_metrics`, `sample`, `score`, `validate` and here.
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use anyhow::Result;
 
 use super::discarded::DiscardedGroups;
 use crate::job::agents::Agents;
+use burnish_algorithm::advantage::PromptValues;
 use burnish_algorithm::reward_shaping::RewardShaping;
 use burnish_config::schema::TurnRewards;
 use burnish_config::{BatchPlan, PpoConfig};
@@ -44,6 +45,8 @@ pub struct SamplingSide {
     /// Shaping of each single score.
     pub shaping: RewardShaping,
     pub turn_rewards: TurnRewards,
+    /// Values of the training prompts, for an estimator that needs them, once they are estimated.
+    pub(crate) prompt_values: Option<PromptValues>,
     /// Groups that the present step has discarded.
     pub(crate) discarded: DiscardedGroups,
 }

@@ -10,6 +10,7 @@ use super::start::trainer;
 use crate::job::RunSettings;
 use crate::job::measure::{Measurable, StepPlan, StepSize, StepWork, TimedStep, Times, measure};
 use crate::trainer::Trainer;
+use burnish_algorithm::advantage::{Need, PromptValues};
 use burnish_config::{PpoConfig, UpdatePlan};
 use burnish_data::Sampler;
 use burnish_distributed::Ranks;
@@ -38,7 +39,14 @@ pub(super) fn measured(
     inputs.rewards = Rewards::from_functions(stand_ins);
     inputs.post_processing = None;
     inputs.agents = None;
+    config.algorithm.a2po.filter_all_incorrect = false;
+    let values = values_prompts(&inputs).then(|| {
+        let mut values = PromptValues::default();
+        inputs.train.iter().for_each(|prompt| values.add(prompt.index, &[], 1.0));
+        values
+    });
     let mut trainer = ranks.agree(trainer(Arc::new(config), inputs, device, ranks))?;
+    trainer.sampling.prompt_values = values;
     trainer.learning.actor.lr = 0.0;
     trainer.learning.critic.iter_mut().for_each(|critic| critic.lr = 0.0);
     Ok(measure(trainer, plan, settings, device, ranks))
@@ -51,6 +59,7 @@ fn plan(config: &PpoConfig, inputs: &TrainerInputs) -> StepPlan {
         (true, "reward functions (`trainer reward check` has their seconds)"),
         (inputs.post_processing.is_some(), "the function of algorithm.post_processing"),
         (inputs.agents.is_some(), "tools, and the further turns of conversations on the left"),
+        (values_prompts(inputs), "the responses to all prompts before the first step, which estimate their values"),
         (config.algorithm.filter_groups.enable, "further batches of dynamic sampling"),
     ];
     StepPlan {
@@ -63,6 +72,11 @@ fn plan(config: &PpoConfig, inputs: &TrainerInputs) -> StepPlan {
         step: (config.trainer.critic_warmup as u64).max(1),
         left_out: left_out.into_iter().filter(|(is_left_out, _)| *is_left_out).map(|(_, what)| what).collect(),
     }
+}
+
+/// Returns true if the run estimates the values of its prompts.
+fn values_prompts(inputs: &TrainerInputs) -> bool {
+    inputs.estimator.as_ref().is_some_and(|estimator| estimator.needs(Need::PromptValue))
 }
 
 /// Returns a score between 0 and 1 that differs between texts.

@@ -163,6 +163,7 @@ fn sampling_side(
         reward_model: reward_model.map(|plan| plan.load(config, device)).transpose()?,
         shaping: algorithms::shaping(config),
         turn_rewards: config.algorithm.turn_rewards,
+        prompt_values: None,
         discarded: DiscardedGroups::default(),
     })
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::case::PeerCase;
-use super::{batches, corrections, distillation, echo, estimators, policy_losses, preferences, terms};
+use super::{a2po, batches, corrections, distillation, echo, estimators, policy_losses, preferences, terms};
 
 /// The precision of our side; values may differ by this share of max(1, |value|).
 #[derive(Clone, Copy)]
@@ -46,6 +46,7 @@ pub(super) const TABLES: &[&[Entry]] = &[
     policy_losses::ENTRIES,
     distillation::ENTRIES,
     echo::ENTRIES,
+    a2po::ENTRIES,
     preferences::ENTRIES,
 ];
 
@@ -54,9 +55,9 @@ pub(super) fn find(algorithm: &str) -> Option<&'static Entry> {
     TABLES.iter().flat_map(|table| *table).find(|entry| entry.algorithm == algorithm)
 }
 
-/// Returns true if `algorithms-2026.json` has values of an algorithm.
+/// Returns true if `algorithms-2026.json` has values of an algorithm, or of its values of prompts.
 pub(crate) fn covers(name: &str) -> bool {
-    find(name).is_some()
+    find(name).or_else(|| find(&format!("{name}_value"))).is_some()
 }
 
 /// The value of [`Entry::deviates`] for an algorithm without a deviation.

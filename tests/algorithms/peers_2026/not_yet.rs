@@ -7,8 +7,6 @@ pub(super) const NOT_YET: &[(&str, &str)] = &[
     // Corrections.
     // Entropy, KL and counts.
     // Losses.
-    ("a2po_value", "not built"),
-    ("a2po_loss", "not built"),
     // Distillation.
     ("opsd_alignment", "the teacher passes over hint and sample as prompt and response, so that nothing is cut off"),
     ("sdpo_loss", "its parts are in self_distillation and losses.rs: sampled_token and vanilla, added by distillation_loss_coef"),

@@ -60,6 +60,7 @@ const OWN: &[&str] = &[
     // The values of later editions; 0.4.1 makes no correction with these values.
     "actor_rollout_ref.rollout.logprobs_mode processed_logprobs",
     // Algorithm options that are off, or other names for verl's behaviour.
+    "actor_rollout_ref.actor.policy_loss.a2po_beta 0.001",
     "actor_rollout_ref.actor.policy_loss.adv_tau 1.0",
     "actor_rollout_ref.actor.policy_loss.anchor old",
     "actor_rollout_ref.actor.policy_loss.dpo_beta 0.1",
@@ -82,6 +83,9 @@ const OWN: &[&str] = &[
     "algorithm.baselined_clip_range [-10.0, 10.0]",
     "algorithm.filter_groups.tolerance 0.0",
     "algorithm.rae_decay 0.95",
+    "algorithm.a2po.beta1 0.5",
+    "algorithm.a2po.filter_all_incorrect true",
+    "algorithm.a2po.num_value_samples 8",
     "algorithm.filter_groups.max_num_gen_batches 0",
     "algorithm.echo.alpha 0.1",
     "algorithm.echo.roles [tool]",

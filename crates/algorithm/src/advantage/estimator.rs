@@ -25,7 +25,8 @@ pub struct AdvantageInput<'a> {
     pub group: &'a [usize],
     /// [`Need::Critic`]: the critic's value of each token.
     pub values: Option<&'a [f32]>,
-    /// [`Need::GreedyBaseline`]: per sequence, the score of the greedy response to its prompt.
+    /// Per sequence, the baseline of its prompt: the score of the greedy response ([`Need::GreedyBaseline`]), or V*
+    /// ([`Need::PromptValue`]).
     pub reward_baselines: Option<&'a [f32]>,
     /// [`Need::RoleBaseline`]: per sequence, the baseline of its role.
     pub role_baselines: Option<&'a [f64]>,

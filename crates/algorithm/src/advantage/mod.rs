@@ -4,6 +4,7 @@
 //! from in every case that the code defines, groups of one included. The caller refuses useless configurations.
 //! Sequences without a score are removed before an estimator runs, see [`Estimator::estimate`].
 
+mod a2po;
 mod abstention;
 mod dr_grpo;
 mod estimator;
@@ -35,6 +36,7 @@ mod tir_optimal_token_baseline;
 mod trl_gdpo;
 mod trl_grpo;
 
+pub use self::a2po::PromptValues;
 pub use self::abstention::comparable;
 pub use self::estimator::{AdvantageInput, AdvantageOutput, Component, Estimator};
 pub use self::rae::RoleBaselines;
@@ -65,6 +67,7 @@ pub static ESTIMATORS: &[Estimator] = &[
     flash_reinforce::ESTIMATOR,
     maxrl::ESTIMATOR,
     rae::ESTIMATOR,
+    a2po::ESTIMATOR,
 ];
 
 /// Returns the estimator with this name or alias.

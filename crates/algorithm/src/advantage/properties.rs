@@ -302,7 +302,7 @@ fn groups_of_one_keep_their_score_or_have_none() {
         });
         let expected = match estimator.name {
             "rloo" | "grpo" | "opo" | "gpg" | "optimal_token_baseline" | "tir_optimal_token_baseline" => 2.0,
-            "remax" => 1.5,
+            "remax" | "a2po" => 1.5,
             "rae" => 1.75,
             _ => 0.0,
         };

@@ -4,6 +4,7 @@
 //! over the tokens. Factors that depend on more than a micro-batch are computed once per mini-batch, in [`PolicyLoss::prepare`],
 //! so that no loss depends on how the mini-batch is cut.
 
+mod a2po;
 mod bypass_mode;
 mod cispo;
 mod clip_cov;
@@ -58,6 +59,7 @@ pub static POLICY_LOSSES: &[PolicyLoss] = &[
     rloo::LOSS,
     vespo::LOSS,
     dpo::LOSS,
+    a2po::LOSS,
     bypass_mode::LOSS,
 ];
 

@@ -112,6 +112,7 @@ pub struct PolicyLossConfig {
     pub ipo_threshold: f64,
     pub dpo_loss_type: String,
     pub dpo_beta: f64,
+    pub a2po_beta: f64,
 }
 
 choices! {

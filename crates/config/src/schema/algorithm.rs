@@ -12,6 +12,7 @@ pub struct AlgorithmConfig {
     pub adv_estimator: String,
     pub custom_adv_estimator: CustomAdvEstimatorConfig,
     pub rae_decay: f64,
+    pub a2po: A2poConfig,
     pub norm_adv_by_std_in_grpo: bool,
     pub use_kl_in_reward: bool,
     pub kl_penalty: String,
@@ -42,6 +43,15 @@ pub struct AlgorithmConfig {
 #[serde(deny_unknown_fields)]
 pub struct CustomAdvEstimatorConfig {
     pub path: Option<Location>,
+}
+
+/// Optimal values of the training prompts.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct A2poConfig {
+    pub num_value_samples: usize,
+    pub beta1: f64,
+    pub filter_all_incorrect: bool,
 }
 
 /// The user's own function that changes the scores of a batch.
