@@ -63,6 +63,11 @@ const CONTEXTS: &[(&str, &str)] = &[
          --eval_steps 20 --reward_model_path data/arithmetic/reward_model",
     ),
     (
+        "a2po",
+        "python a2po.py --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic --use_peft --eval_strategy steps \
+         --eval_steps 20",
+    ),
+    (
         "train_ppo_ray",
         "python3 -m openrlhf.cli.train_ppo_ray --actor.model_name_or_path data/arithmetic/model --pretrain data/arithmetic/model \
          --reward.model_name_or_path data/arithmetic/reward_model --reward_pretrain data/arithmetic/reward_model \

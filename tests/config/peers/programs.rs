@@ -65,6 +65,7 @@ fn no_keyword_of_a_configuration_is_lost() {
         ("orpo", "ORPO"),
         ("cpo", "CPO"),
         ("tpo", "TPO"),
+        ("a2po", "A2PO"),
         ("reward", "Reward"),
         ("gkd", "GKD"),
     ];

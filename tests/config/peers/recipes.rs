@@ -108,6 +108,13 @@ const CASES: &[(&str, &Peer, &str)] = &[
          --per_device_train_batch_size 16 --gradient_accumulation_steps 2",
     ),
     (
+        "trl-a2po",
+        &TRL,
+        "accelerate launch --num_processes 2 a2po.py --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic \
+         --num_value_samples 4 --beta1 0.25 --beta2 0.01 --temperature 0.9 --max_completion_length 8 \
+         --gradient_accumulation_steps 8",
+    ),
+    (
         "openrlhf-dpo",
         &OPENRLHF,
         "deepspeed --module openrlhf.cli.train_dpo --model.model_name_or_path data/arithmetic/model --data.dataset data/arithmetic \

@@ -51,7 +51,7 @@ const SAMPLING: &[&str] = &[
 ];
 
 /// Sets the lengths of prompts and responses, and the sampling options of `generation_kwargs`.
-fn responses(draft: &mut Draft) {
+pub(super) fn responses(draft: &mut Draft) {
     match draft.values.count("max_prompt_length") {
         Some(length) => {
             draft.set("data.max_prompt_length", int(length), "max_prompt_length");

@@ -3,6 +3,7 @@
 //! The tables have the treatment of each option. The other modules compute settings that depend on several options, such as batch
 //! sizes, schedule, losses and rewards, with the defaults of TRL's own dataclasses.
 
+mod a2po;
 mod batch;
 mod common;
 mod data;

@@ -1,7 +1,7 @@
 //! TRL as a [`Peer`].
 
 use super::{
-    data, distill, find, grpo, online_dpo, optimizer, original, preference, program, run, sft, stages, table_model,
+    a2po, data, distill, find, grpo, online_dpo, optimizer, original, preference, program, run, sft, stages, table_model,
     table_preference, table_rl, table_sft, table_trainer,
 };
 use crate::peers::{Draft, Peer, PeerOptions};
@@ -31,6 +31,7 @@ fn derive(draft: &mut Draft) {
         ("dpo" | "kto" | "orpo" | "cpo" | "tpo", _) => once(preference::derive, draft),
         ("reward", _) => once(preference::reward, draft),
         ("gkd", _) => once(distill::derive, draft),
+        ("a2po", _) => a2po::derive(draft),
         ("online_dpo", _) => online_dpo::derive(draft),
         (_, true) => once(original::derive, draft),
         _ => grpo::derive(draft),

@@ -9,6 +9,7 @@ pub(super) const TRAINERS: &[PeerTrainer] = &[
     PeerTrainer { name: "grpo", kind: Kind::Rl, subcommand: "" },
     PeerTrainer { name: "ppo", kind: Kind::Rl, subcommand: "" },
     PeerTrainer { name: "online_dpo", kind: Kind::Rl, subcommand: "" },
+    PeerTrainer { name: "a2po", kind: Kind::Rl, subcommand: "" },
     PeerTrainer { name: "sft", kind: Kind::Sft, subcommand: "sft" },
     PeerTrainer { name: "dpo", kind: Kind::Dpo, subcommand: "dpo" },
     PeerTrainer { name: "kto", kind: Kind::Dpo, subcommand: "dpo" },
@@ -30,7 +31,7 @@ pub(super) const ABSENT: &[(&str, &str)] = &[
     ("nash_md xpo", NOT_ONLINE),
     ("gold distillation async_distillation minillm sdft sdpo ssd iw_opd server_distillation self_distillation", NOT_TEACHER),
     (
-        "a2po dppo gfpo gmpo papo grpo_with_replay_buffer",
+        "dppo gfpo gmpo papo grpo_with_replay_buffer",
         "convert the command as `trl grpo`, and choose a similar loss (docs/algorithms.md)",
     ),
     ("iterative_sft", "use `trainer sft` for the rows of each round"),

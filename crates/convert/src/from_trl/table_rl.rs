@@ -99,7 +99,11 @@ pub(super) const ROWS: &[TreatmentRow] = &[
     ("multi_objective_aggregation", "", Read("`algorithm.adv_estimator`: `trl_grpo`, or `trl_gdpo` for `normalize_then_sum`")),
     ("gamma", "", Key("algorithm.gamma")),
     ("lam", "", Key("algorithm.lam")),
+    ("num_value_samples", "", Key("algorithm.a2po.num_value_samples")),
+    ("beta1", "", Key("algorithm.a2po.beta1")),
+    ("filter_all_incorrect", "", Key("algorithm.a2po.filter_all_incorrect")),
     // Losses.
+    ("beta2", "", Key("@actor.policy_loss.a2po_beta")),
     ("beta", "grpo", Read("`actor_rollout_ref.actor.use_kl_loss=true`, `kl_loss_coef`, `kl_loss_type`")),
     ("beta", "rloo", Read("`algorithm.use_kl_in_reward=true algorithm.kl_penalty=k1`, `algorithm.kl_ctrl.kl_coef`")),
     ("kl_coef", "", Read("`algorithm.use_kl_in_reward=true`, `algorithm.kl_ctrl.kl_coef`")),

@@ -46,6 +46,11 @@ const CLASSES: &[TrainerClass] = &[
         stage: "online_dpo",
         positional: "model ref_model reward_funcs reward_model judge args data_collator train_dataset eval_dataset",
     },
+    TrainerClass {
+        class: "A2POTrainer",
+        stage: "a2po",
+        positional: "model reward_funcs args train_dataset eval_dataset processing_class",
+    },
     TrainerClass { class: "PRMTrainer", stage: "prm", positional: STAGE },
     TrainerClass { class: "BCOTrainer", stage: "bco", positional: REFERENCE },
     TrainerClass { class: "TPOTrainer", stage: "tpo", positional: STAGE },
