@@ -10,7 +10,7 @@ use super::experts::MixtureConfig;
 use super::latent_shape::LatentShape;
 use super::layer_shape::AttentionShape;
 use super::linear_attention::RecurrentKind;
-use super::ops::{BLOCK, DELTA_CHUNK, attention::QUERIES, head};
+use super::ops::{BLOCK, CHUNK, attention::QUERIES, head};
 use burnish_util::machine::amount;
 use burnish_util::sizes::largest;
 
@@ -269,7 +269,7 @@ impl DecoderConfig {
         match recurrent.kind {
             RecurrentKind::DeltaNet(shape) => {
                 let heads = shape.heads;
-                let states = heads.states().div_ceil(DELTA_CHUNK);
+                let states = heads.states().div_ceil(CHUNK);
                 (2 * heads.width() + 4 * heads.values() + 2 * heads.value_heads + states) as ElementCount
             }
             RecurrentKind::ShortConv { .. } => 6 * self.hidden(),

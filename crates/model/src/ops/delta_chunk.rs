@@ -10,18 +10,10 @@ use std::ops::Range;
 
 use gemm::Parallelism::None as OneThread;
 
+use super::chunks::sized;
 use super::delta_inputs::{DeltaHeads, DeltaSlices, LENGTH_EPS};
 use super::flex::matmul as mm;
 use super::simd;
-
-/// Rows of a chunk.
-pub(crate) const CHUNK: usize = 64;
-
-/// Sets the length of a buffer, with unspecified contents.
-fn sized(buffer: &mut Vec<f32>, len: usize) -> &mut [f32] {
-    buffer.resize(len, 0.0);
-    buffer
-}
 
 /// The part of a chunk that the value heads of one key head share.
 #[derive(Default)]

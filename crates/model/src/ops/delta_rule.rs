@@ -19,9 +19,10 @@ use burn::tensor::{Shape, Tensor};
 
 use super::autodiff::step;
 use super::causal_conv::on_cpu;
+use super::chunks::Kept;
 use super::delta_inputs::{DeltaLayout, DeltaSlices, DeltaTensors};
 use super::delta_rule_composed::composed;
-use super::delta_rule_flex::{self as kernels, Kept};
+use super::delta_rule_flex as kernels;
 use super::flex::*;
 
 /// The states at the beginning of chunks, kept for the backward pass.

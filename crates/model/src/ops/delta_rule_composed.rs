@@ -1,11 +1,11 @@
 //! The gated delta rule from ordinary tensor operations, as GPUs run it: the chunks of `delta_chunk.rs`, with all stems at once
 //! and then all branches at once. Segments are padded to whole chunks; a padding row has β = 0 and g = 0, so it changes no state.
 
-use burn::tensor::{Device, FloatDType, Tensor, activation};
+use burn::tensor::{FloatDType, Tensor, activation};
 
 use super::delta_inputs::{DeltaHeads, DeltaLayout, DeltaTensors, LENGTH_EPS};
-use super::flex::{cast, index, tensor_from_vec};
-use super::packed::Segment;
+use super::flex::cast;
+use super::levels::{Padded, by_levels, mask};
 
 /// Rows of a chunk. The triangular equations of a chunk take one step per row.
 const CHUNK: usize = 16;
@@ -40,58 +40,12 @@ impl Prepared {
             g: log_decay * a_log.exp().unsqueeze::<2>(),
         }
     }
-
-    /// The chunks of some segments, padded: x [rows, heads, ..] -> [segments, heads, chunks, rows of a chunk, ..].
-    fn chunks(x: &Tensor<3>, rows: &Padded) -> Tensor<5> {
-        let [_, heads, d] = x.dims();
-        let shape = [rows.segments, rows.chunks, CHUNK, heads, d];
-        (x.clone().select(0, index(rows.rows.iter().copied(), &x.device()))).reshape(shape).permute([0, 3, 1, 2, 4])
-    }
-}
-
-/// The rows of segments of one level, each padded to the same number of chunks.
-struct Padded {
-    segments: usize,
-    chunks: usize,
-    /// [segments · chunks · CHUNK]; 0 for padding.
-    rows: Vec<usize>,
-    /// 1 for a row, 0 for padding.
-    present: Vec<f32>,
-    /// The places of the rows of all segments, one after another.
-    places: Vec<usize>,
-}
-
-impl Padded {
-    fn new(segments: &[&Segment]) -> Self {
-        let chunks = segments.iter().map(|s| s.rows.len().div_ceil(CHUNK)).max().unwrap_or(0).max(1);
-        let len = chunks * CHUNK;
-        let mut padded = Self {
-            segments: segments.len(),
-            chunks,
-            rows: vec![0; segments.len() * len],
-            present: vec![0.0; segments.len() * len],
-            places: Vec::new(),
-        };
-        for (i, segment) in segments.iter().enumerate() {
-            for (at, row) in (i * len..).zip(segment.rows.clone()) {
-                (padded.rows[at], padded.present[at]) = (row, 1.0);
-                padded.places.push(at);
-            }
-        }
-        padded
-    }
-}
-
-/// 1 where `keep` is true, [CHUNK, CHUNK], as a batch of matrices.
-fn mask(keep: impl Fn(usize, usize) -> bool, device: &Device) -> Tensor<5> {
-    let values = (0..CHUNK * CHUNK).map(|i| if keep(i / CHUNK, i % CHUNK) { 1.0 } else { 0.0 }).collect();
-    tensor_from_vec(values, [1, 1, 1, CHUNK, CHUNK], device)
 }
 
 /// (I + A)⁻¹ of strictly lower triangular matrices A, row by row.
 fn inverse(a: &Tensor<5>) -> Tensor<5> {
     let device = a.device();
-    let unit = mask(|i, j| i == j, &device).expand(a.dims());
+    let unit = mask(CHUNK, |i, j| i == j, &device).expand(a.dims());
     let mut rows = unit.clone().narrow(3, 0, 1);
     for i in 1..CHUNK {
         let row = unit.clone().narrow(3, i, 1) - a.clone().narrow(3, i, 1).narrow(4, 0, i).matmul(rows.clone());
@@ -103,16 +57,16 @@ fn inverse(a: &Tensor<5>) -> Tensor<5> {
 /// Returns the outputs [segments · padded rows, values] and the states after the segments [segments, heads, key dim, value dim].
 fn level(x: &Prepared, rows: &Padded, heads: DeltaHeads, initial: Option<Tensor<4>>) -> (Tensor<2>, Tensor<4>) {
     let device = x.q.device();
-    let [q, k, v] = [&x.q, &x.k, &x.v].map(|x| Prepared::chunks(x, rows));
-    let present: Tensor<5> = tensor_from_vec(rows.present.clone(), [rows.segments, 1, rows.chunks, CHUNK, 1], &device);
-    let [beta, g] = [&x.beta, &x.g].map(|x| Prepared::chunks(&x.clone().unsqueeze_dim(2), rows) * present.clone());
-    let lower = mask(|i, j| i >= j, &device);
+    let [q, k, v] = [&x.q, &x.k, &x.v].map(|x| rows.chunked(x));
+    let present = rows.present(&device);
+    let [beta, g] = [&x.beta, &x.g].map(|x| rows.chunked(&x.clone().unsqueeze_dim(2)) * present.clone());
+    let lower = mask(CHUNK, |i, j| i >= j, &device);
     let sums = lower.clone().expand([rows.segments, heads.value_heads, rows.chunks, CHUNK, CHUNK]).matmul(g.clone());
     let last = sums.clone().narrow(3, CHUNK - 1, 1);
     // Above the diagonal, the difference is positive and could overflow before the mask.
     let differences = (sums.clone() - sums.clone().swap_dims(3, 4)) * lower.clone();
     let decay = differences.exp() * lower;
-    let strict = mask(|i, j| i > j, &device);
+    let strict = mask(CHUNK, |i, j| i > j, &device);
     let products = |left: &Tensor<5>| left.clone().matmul(k.clone().swap_dims(3, 4)) * decay.clone();
     let solved = inverse(&(products(&k) * beta.clone() * strict));
     let p = products(&q);
@@ -130,32 +84,15 @@ fn level(x: &Prepared, rows: &Padded, heads: DeltaHeads, initial: Option<Tensor<
         state = state * of_chunk(&last, chunk).exp() + of_chunk(&k, chunk).swap_dims(2, 3).matmul(u);
     }
     // [segments, heads, rows, value dim] -> [segments · rows, heads · value dim]
-    let y = Tensor::cat(outputs, 2).swap_dims(1, 2).reshape([rows.rows.len(), heads.values()]);
+    let y = Tensor::cat(outputs, 2).swap_dims(1, 2).reshape([rows.len(), heads.values()]);
     (y, state)
 }
 
 /// Returns the outputs [rows, values], and the states after the stems [trees, value heads · key dim · value dim].
 pub(super) fn composed(inputs: DeltaTensors, layout: &DeltaLayout) -> (Tensor<2>, Tensor<2>) {
-    let (packed, heads, device) = (&layout.packed, layout.heads, inputs.qkv.device());
-    let dtype = inputs.qkv.dtype();
+    let (dtype, heads) = (inputs.qkv.dtype(), layout.heads);
     let x = Prepared::new(inputs, heads);
-    let stems: Vec<&Segment> = packed.trees.iter().map(|tree| &tree[0]).collect();
-    let branches = packed.trees.iter().enumerate().flat_map(|(tree, segments)| segments[1..].iter().map(move |s| (tree, s)));
-    let (trees, branches): (Vec<usize>, Vec<&Segment>) = branches.filter(|(_, s)| !s.rows.is_empty()).unzip();
-    let rows = Padded::new(&stems);
-    let (y, states) = level(&x, &rows, heads, None);
-    let mut outputs = vec![y.select(0, index(rows.places.into_iter(), &device))];
-    if !branches.is_empty() {
-        let initial = states.clone().select(0, index(trees.into_iter(), &device));
-        let rows = Padded::new(&branches);
-        let (y, _) = level(&x, &rows, heads, Some(initial));
-        outputs.push(y.select(0, index(rows.places.into_iter(), &device)));
-    }
-    // The outputs of all stems, then of all branches, in the order of the rows.
-    let mut place = vec![0; packed.rows()];
-    let in_order = stems.into_iter().chain(branches).flat_map(|segment| segment.rows.clone());
-    in_order.enumerate().for_each(|(at, row)| place[row] = at);
-    let y = Tensor::cat(outputs, 0).select(0, index(place.into_iter(), &device));
+    let (y, states) = by_levels(&layout.packed, CHUNK, &x.q.device(), |rows, initial| level(&x, rows, heads, initial));
     let count = states.dims()[0];
     (y.cast(dtype), states.reshape([count, heads.states()]))
 }

@@ -4,66 +4,14 @@
 //! the beginning of each; the gradients of all branches meet in the stem's last state, in order. Tasks write disjoint heads of
 //! shared buffers through raw pointers.
 
-use std::ops::Range;
-
 use gemm::Parallelism::None as OneThread;
-use rayon::prelude::*;
 
 use super::attention_flex::Out;
-use super::delta_chunk::{CHUNK, KeyChunk, ValueChunk, sigmoid};
+use super::chunks::{Kept, chunks, copy, for_each, zeros};
+use super::delta_chunk::{KeyChunk, ValueChunk, sigmoid};
 use super::delta_inputs::{DeltaHeads, DeltaLayout, DeltaSlices};
 use super::flex::{matmul as mm, matmul_ptr, uninit, written};
-use super::packed::Packed;
 use super::simd;
-
-/// The states that a forward pass returns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
-    Nothing,
-    /// Before each chunk except the first of a sequence, [chunks, value heads, state].
-    Chunks,
-    /// After each tree's stem, [trees, value heads, state].
-    Ends,
-}
-
-/// Rows of a segment that are processed together, and the index of the state before them; `None` before the first token.
-struct Chunk {
-    rows: Range<usize>,
-    state: Option<usize>,
-}
-
-/// The chunks of the segments of each tree, and the number of states before chunks.
-fn chunks(packed: &Packed) -> (Vec<Vec<Vec<Chunk>>>, usize) {
-    let mut count = 0;
-    let mut segment = |rows: &Range<usize>, begins: bool| {
-        let firsts = rows.clone().step_by(CHUNK);
-        let chunk = |first: usize| {
-            let has_state = !(begins && first == rows.start);
-            count += usize::from(has_state);
-            Chunk { rows: first..rows.end.min(first + CHUNK), state: has_state.then(|| count - 1) }
-        };
-        firsts.map(chunk).collect::<Vec<_>>()
-    };
-    let trees = packed.trees.iter().map(|tree| tree.iter().map(|s| segment(&s.rows, s.stem.is_empty())).collect()).collect();
-    (trees, count)
-}
-
-/// Runs `task` on each tree and key head, the largest trees first.
-fn for_each<S: Default>(packed: &Packed, key_heads: usize, task: impl Fn(usize, usize, &mut S) + Sync) {
-    let rows = |tree: usize| packed.trees[tree].iter().map(|segment| segment.rows.len()).sum::<usize>();
-    let mut tasks: Vec<_> = (0..packed.trees.len()).flat_map(|tree| (0..key_heads).map(move |head| (tree, head))).collect();
-    tasks.sort_by_key(|(tree, _)| std::cmp::Reverse(rows(*tree)));
-    tasks.into_iter().par_bridge().for_each_init(S::default, |scratch, (tree, head)| task(tree, head, scratch));
-}
-
-/// Writes values to a buffer.
-///
-/// # Safety
-/// The elements must be within the buffer, and no other code may access them meanwhile.
-unsafe fn copy(values: &[f32], to: Out, at: usize) {
-    // SAFETY: promised by the caller.
-    unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), to.at(at), values.len()) }
-}
 
 /// Returns the outputs [rows, values], and the states that `kept` names.
 pub(super) fn forward(x: &DeltaSlices, layout: &DeltaLayout, kept: Kept) -> (Vec<f32>, Vec<f32>) {
@@ -148,12 +96,6 @@ struct Scratch {
     /// Gradients of c (large ones cancel, so in f64) and of β.
     d_sums: Vec<f64>,
     d_beta: Vec<f32>,
-}
-
-fn zeros<T: Default + Clone>(buffer: &mut Vec<T>, len: usize) -> &mut [T] {
-    buffer.clear();
-    buffer.resize(len, T::default());
-    buffer
 }
 
 /// The buffers of the gradients: those of qkv, a and b, and the parts of each tree in those of A_log and dt_bias.

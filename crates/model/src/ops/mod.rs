@@ -16,6 +16,7 @@ mod attention_sinks;
 mod autodiff;
 pub(crate) mod block_tables;
 mod causal_conv;
+mod chunks;
 #[cfg(feature = "gpu")]
 pub(crate) mod cube;
 pub mod decode;
@@ -30,6 +31,7 @@ mod grouped;
 mod grouped_flex;
 mod groups;
 pub mod head;
+mod levels;
 pub mod linear;
 mod nf4;
 pub mod norm;
@@ -52,13 +54,13 @@ pub use attention::attention;
 pub(crate) use attention_sinks::attention_with_sinks;
 pub use block_tables::{BLOCK, SentTables};
 pub(crate) use causal_conv::{causal_conv, conv_tails};
+pub(crate) use chunks::CHUNK;
 #[cfg(feature = "gpu")]
 pub use cube::optim::{adamw as adamw_on_gpu, squares as squares_on_gpu};
 #[cfg(feature = "gpu")]
 pub use cube::sample as sample_on_gpu;
 pub use decode::{CacheRows, CacheView, decode_attention, write_rows};
 pub(crate) use decode::{copy_rows, write_keys_and_values};
-pub(crate) use delta_chunk::CHUNK as DELTA_CHUNK;
 pub use delta_inputs::{DeltaHeads, DeltaLayout, DeltaTensors};
 pub(crate) use delta_rule::{delta_rule, delta_rule_with_states};
 pub use flex::{add, cast, f32s, flex_f32, index, tensor_from_vec, to_host, whole_buffer};
