@@ -102,6 +102,14 @@ MODELS = {
         "hidden_size_per_layer_input": 0, "sliding_window": 7, "tie_word_embeddings": False, "rope_parameters": {
             "full_attention": {"rope_type": "linear", "rope_theta": 5e4, "factor": 8.0},
             "sliding_attention": {"rope_type": "default", "rope_theta": 3e3}}}),
+    "granite4_attention": (t.GraniteMoeHybridConfig, {
+        **base, "num_local_experts": 0, "shared_intermediate_size": 72, "layer_types": ["full_attention"] * 3, "attention_bias": True,
+        "position_embedding_type": "rope", "attention_multiplier": 0.2, "mamba_n_heads": 8}),
+    "granite4_experts": (t.GraniteMoeHybridConfig, {
+        **base, "num_local_experts": 6, "num_experts_per_tok": 2, "intermediate_size": 24, "shared_intermediate_size": 40,
+        "layer_types": ["linear_attention", "full_attention", "linear_attention"], "mamba_n_heads": 8, "mamba_n_groups": 2,
+        "mamba_d_state": 12, "mamba_proj_bias": True, "mamba_chunk_size": 16, "time_step_limit": (0.05, 2.0),
+        "embedding_multiplier": 3.0, "residual_multiplier": 0.6, "attention_multiplier": 0.3, "logits_scaling": 1.5}),
 }
 
 
@@ -122,7 +130,7 @@ def older(config):
         config["rotary_pct" if neox else "partial_rotary_factor"] = partial
     config["rope_scaling"] = {"type": kind, **rope} if kind != "default" else None
     config["torch_dtype"] = config.pop("dtype", "float32")
-    if config["model_type"] not in ("gemma3_text", "ministral", "olmo3", "exaone4", "cohere2"):
+    if config["model_type"] not in ("gemma3_text", "ministral", "olmo3", "exaone4", "cohere2", "granitemoehybrid"):
         config.pop("layer_types", None)
     return config
 

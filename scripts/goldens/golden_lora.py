@@ -74,3 +74,4 @@ else:
     golden("gpt2", ["c_attn", "mlp.c_proj"], 2, 3)
     golden("qwen3_5_text", "all-linear", 3, 6, "models-2026")
     golden("lfm2", ["in_proj", "out_proj", "w2"], 2, 4, "models-2026")
+    golden("granitemoehybrid", ["in_proj", "out_proj", "input_linear"], 2, 4, "models-2026")

@@ -124,7 +124,7 @@ fn a_conversation_depends_on_itself_alone_and_is_what_training_sees() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models/qwen2");
     let qwen2 = CausalLm::load(&folder, Init::Pretrained, &device()).unwrap();
     // A conversation that removes tokens begins again in layers whose state has passed them.
-    for model in cases([qwen2, random("qwen3_5_text", "{}"), random("lfm2", "{}")], 1) {
+    for model in cases([qwen2, random("qwen3_5_text", "{}"), random("lfm2", "{}"), random("granitemoehybrid", "{}")], 1) {
         check(&model);
     }
 }

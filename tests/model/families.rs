@@ -146,6 +146,12 @@ fn older_spellings_of_config_json() {
         ),
         ("olmo3", json!({"rope_parameters": null, "rope_theta": 500000})),
         ("glm", json!({"rope_parameters": null, "rope_theta": 10000.0, "partial_rotary_factor": 0.5})),
+        (
+            "granitemoehybrid",
+            json!({"rope_parameters": null, "rope_theta": 10000, "rope_scaling": null, "position_embedding_type": "nope",
+                   "time_step_limit": null, "layer_types": ["mamba", "attention", "mamba", "mamba"], "mamba_d_head": "auto",
+                   "init_method": "mup", "normalization_function": "rmsnorm", "num_experts_per_tok": 0}),
+        ),
         ("phi3", json!({"rope_parameters": null, "rope_scaling": null, "rope_theta": 10000.0})),
         ("cohere2", json!({"rope_parameters": null, "layer_types": null, "rope_theta": 10000, "sliding_window_pattern": 2})),
         ("exaone4", json!({"rope_parameters": null, "layer_types": null, "sliding_window_pattern": 2})),
@@ -331,4 +337,73 @@ fn published_sizes_of_gemma_4() {
         let decoder = HfConfig::read(folder.path()).unwrap().decoder().unwrap();
         assert_eq!((decoder.num_parameters(), decoder.head_dim, decoder.vocab_size), (parameters, 256, 262_144));
     }
+}
+
+/// The numbers of parameters that transformers counts for sizes of Granite 4.0 as published: hybrids, dense and with experts, and a
+/// model of attention alone, whose file has the keys of Mamba-2 too.
+#[test]
+fn published_sizes_of_granite_4() {
+    let types = |layers: usize, attention: &[usize]| -> Vec<&str> {
+        (0..layers).map(|layer| if attention.contains(&layer) { "attention" } else { "mamba" }).collect()
+    };
+    let published = json!({
+        "architectures": ["GraniteMoeHybridForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+        "attention_multiplier": 0.015625, "bos_token_id": 100_257, "embedding_multiplier": 12, "eos_token_id": 100_257,
+        "hidden_act": "silu", "init_method": "mup", "initializer_range": 0.1, "logits_scaling": 3, "mamba_chunk_size": 256,
+        "mamba_conv_bias": true, "mamba_d_conv": 4, "mamba_expand": 2, "mamba_n_groups": 1, "mamba_proj_bias": false,
+        "max_position_embeddings": 32_768, "model_type": "granitemoehybrid", "normalization_function": "rmsnorm",
+        "output_router_logits": false, "pad_token_id": 100_256, "position_embedding_type": "nope", "residual_multiplier": 0.246,
+        "rms_norm_eps": 1e-5, "rope_scaling": null, "rope_theta": 10_000, "router_aux_loss_coef": 0.01, "tie_word_embeddings": true,
+        "transformers_version": "4.57.0", "use_cache": true, "vocab_size": 100_352,
+    });
+    let small = json!({
+        "hidden_size": 768, "num_hidden_layers": 32, "mamba_n_heads": 48, "mamba_d_head": 32, "mamba_d_state": 128,
+        "num_attention_heads": 12, "num_key_value_heads": 4, "intermediate_size": 2048, "shared_intermediate_size": 2048,
+        "num_local_experts": 0, "num_experts_per_tok": 0, "layer_types": types(32, &[10, 13, 17, 27]),
+    });
+    let mixture = json!({
+        "hidden_size": 1536, "num_hidden_layers": 40, "mamba_n_heads": 48, "mamba_d_head": 64, "mamba_d_state": 128,
+        "num_attention_heads": 12, "num_key_value_heads": 4, "intermediate_size": 512, "shared_intermediate_size": 1024,
+        "num_local_experts": 64, "num_experts_per_tok": 6, "layer_types": types(40, &[5, 15, 25, 35]),
+    });
+    let attention = json!({
+        "hidden_size": 2560, "num_hidden_layers": 40, "mamba_n_heads": 128, "mamba_d_head": 40, "mamba_d_state": 256,
+        "num_attention_heads": 40, "num_key_value_heads": 8, "intermediate_size": 8192, "shared_intermediate_size": 8192,
+        "num_local_experts": 0, "num_experts_per_tok": 0, "layer_types": types(40, &(0..40).collect::<Vec<_>>()),
+        "position_embedding_type": "rope",
+    });
+    let read = |changes: &Value| {
+        let mut json = published.as_object().unwrap().clone();
+        json.extend(changes.as_object().unwrap().clone());
+        HfConfig::from_json(json).decoder()
+    };
+    for (size, parameters, active, recurrent) in [
+        (&small, 340_332_224, 340_332_224, 28),
+        (&mixture, 6_939_037_248, 1_465_470_528, 36),
+        (&attention, 3_402_836_480, 3_402_836_480, 0),
+    ] {
+        let decoder = read(size).unwrap();
+        assert_eq!((decoder.num_parameters(), decoder.active_parameters()), (parameters, active));
+        assert_eq!((0..decoder.num_hidden_layers).filter(|layer| decoder.recurrent(*layer).is_some()).count(), recurrent);
+        assert!(decoder.rotates.iter().all(|rotates| *rotates == (recurrent == 0)));
+    }
+    for (change, message) in [
+        (json!({"position_embedding_type": "alibi"}), "`position_embedding_type: \"alibi\"` is not supported"),
+        (json!({"time_step_limit": [1.0, 0.5]}), "`time_step_limit` must be the smallest and the largest time step"),
+        (
+            json!({"mamba_d_head": 31}),
+            "`mamba_n_heads` 48 times `mamba_d_head` 31 must be `mamba_expand` 2 times the hidden size 768",
+        ),
+        (json!({"mamba_n_groups": 5}), "`mamba_n_heads` 48 must be a multiple of `mamba_n_groups` 5"),
+        (json!({"layer_types": types(31, &[])}), "`layer_types` must list the kind of each of the 32 layers"),
+    ] {
+        let mut changed = small.as_object().unwrap().clone();
+        changed.extend(change.as_object().unwrap().clone());
+        let error = format!("{:#}", read(&Value::Object(changed)).unwrap_err());
+        assert!(error.contains(message), "{message}: {error}");
+    }
+    let open = json!({"time_step_limit": [0.0, {"__float__": "Infinity"}]});
+    let mut limits = small.as_object().unwrap().clone();
+    limits.extend(open.as_object().unwrap().clone());
+    assert_eq!(read(&Value::Object(limits)).unwrap(), read(&small).unwrap());
 }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::device::{assert_same, cases, device, has_bfloat16, is_same};
 use crate::transformers::FOLDERS;
 
-const FAMILIES: [&str; 5] = ["llama", "qwen3_5_text", "lfm2", "gpt_neox", "gpt2"];
+const FAMILIES: [&str; 6] = ["llama", "qwen3_5_text", "lfm2", "granitemoehybrid", "gpt_neox", "gpt2"];
 
 fn golden(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(path)

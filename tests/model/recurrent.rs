@@ -1,4 +1,4 @@
-//! Models with recurrent layers (gated delta nets, short convolutions): packed sequences, shared prompts, checkpointing,
+//! Models with recurrent layers (gated delta nets, short convolutions, Mamba-2): packed sequences, shared prompts, checkpointing,
 //! generation in parts, and forks.
 
 use std::path::Path;
@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use crate::device::{assert_same, cases, device, has_bfloat16, on_cpu};
 
 /// A golden model, and changes of its config.
-const MODELS: [(&str, &str); 6] = [
+const MODELS: [(&str, &str); 8] = [
     ("qwen3_5_text", r#"{}"#),
     ("lfm2", r#"{"conv_bias": true, "conv_L_cache": 4}"#),
     // Projections as Qwen3-Next's files hold them, and heads of other sizes.
@@ -29,6 +29,8 @@ const MODELS: [(&str, &str); 6] = [
     // All experts are chosen: a choice that changes is a jump of the loss, which has no slope.
     ("lfm2_moe", r#"{"num_experts_per_tok": 8}"#),
     ("qwen3_5_moe_text", r#"{"num_experts_per_tok": 8}"#),
+    ("granitemoehybrid", r#"{}"#),
+    ("granitemoehybrid_experts", r#"{"num_experts_per_tok": 6, "time_step_limit": [0.0, 3.0]}"#),
 ];
 
 /// A model with random weights, small enough for well-conditioned gradients, and a vocabulary of 256 tokens.

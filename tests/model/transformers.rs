@@ -143,6 +143,16 @@ fn golden_forward_and_greedy() {
 
 /// The name of a file's tensor in transformers' modules, where the experts of a layer share two tensors.
 pub(crate) fn module_name(name: &str) -> String {
+    // Granite 4 has tensors of all experts under other names.
+    for (ours, theirs) in [
+        ("input_linear.weight", "experts.gate_up_proj"),
+        ("output_linear.weight", "experts.down_proj"),
+        ("router.layer.weight", "router.weight"),
+    ] {
+        if let Some(path) = name.strip_suffix(&format!(".block_sparse_moe.{ours}")) {
+            return format!("{path}.block_sparse_moe.{theirs}");
+        }
+    }
     let name = name.replace(".block_sparse_moe.", ".mlp.");
     let Some((path, rest)) = name.split_once(".experts.") else { return name };
     match rest.split_once('.') {

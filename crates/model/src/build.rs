@@ -12,7 +12,7 @@ use super::experts::{Experts, FeedForward, Mixture, MixtureConfig};
 use super::latent_attention::LatentAttention;
 use super::latent_shape::LatentShape;
 use super::layer_inputs::TABLE;
-use super::linear_attention::{ConvKernel, DeltaNet, DeltaNetShape, RecurrentKind, ShortConv};
+use super::linear_attention::{ConvKernel, DeltaNet, DeltaNetShape, Mamba, MambaShape, RecurrentKind, ShortConv};
 use super::matrix::Matrix;
 use super::nf4::{FourBit, Nf4Matrix};
 use super::ops::tensor_from_vec;
@@ -49,7 +49,10 @@ impl Decoder {
             if name.ends_with(".linear_attn.a_log") {
                 return Ok((0..n).map(|_| (0.01 + 15.99 * stream.uniform()).ln() as f32).collect());
             }
-            if name.ends_with(".linear_attn.dt_bias") || name.ends_with(".linear_attn.norm.weight") {
+            if name.ends_with(".mamba.a_log") {
+                return Ok((1..=n).map(|head| (head as f32).ln()).collect());
+            }
+            if name.ends_with(".dt_bias") || name.ends_with(".linear_attn.norm.weight") {
                 return Ok(vec![1.0; n]);
             }
             Ok(match (shape.len(), name.ends_with("bias")) {
@@ -122,6 +125,10 @@ impl Builder<'_> {
             },
             conv: match recurrent {
                 Some(RecurrentKind::ShortConv { kernel, bias }) => Some(self.short_conv(&format!("{at}.conv"), kernel, bias)?),
+                _ => None,
+            },
+            mamba: match recurrent {
+                Some(RecurrentKind::Mamba(shape)) => Some(self.mamba(&format!("{at}.mamba"), shape)?),
                 _ => None,
             },
             mlp: match c.mixture.as_ref().filter(|mixture| mixture.layers[layer]) {
@@ -288,6 +295,19 @@ impl Builder<'_> {
             in_proj: self.linear(&format!("{at}.in_proj"), 3 * h, h, bias)?,
             conv: self.kernel(&format!("{at}.conv"), h, kernel, bias)?,
             out_proj: self.linear(&format!("{at}.out_proj"), h, h, bias)?,
+        })
+    }
+
+    fn mamba(&mut self, at: &str, shape: MambaShape) -> Result<Mamba> {
+        let (h, scan) = (self.c.hidden_size, shape.scan);
+        Ok(Mamba {
+            in_proj: self.linear(&format!("{at}.in_proj"), shape.projected(), h, shape.bias)?,
+            conv1d: self.kernel(&format!("{at}.conv1d"), scan.width(), shape.kernel, shape.conv_bias)?,
+            a_log: self.vector(&format!("{at}.a_log"), scan.heads)?,
+            dt_bias: self.vector(&format!("{at}.dt_bias"), scan.heads)?,
+            skip: self.vector(&format!("{at}.skip"), scan.heads)?,
+            norm: Norm { weight: Some(self.vector(&format!("{at}.norm.weight"), scan.values())?), bias: None },
+            out_proj: self.linear(&format!("{at}.out_proj"), h, scan.values(), shape.bias)?,
         })
     }
 

@@ -41,7 +41,7 @@ mod gpu {
     use crate::ops::cube::recorded::Recorded;
     use crate::ops::cube::rows::{Rows, upload};
     use crate::ops::cube::sample::{SAMPLE_RESULTS, SETTINGS, draw_to};
-    use crate::ops::{DeltaTensors, cast, fused};
+    use crate::ops::{DeltaTensors, ScanTensors, cast, fused};
     use crate::rope::cos_sin;
     use crate::token_mixer::TokenMixer;
 
@@ -242,6 +242,10 @@ mod gpu {
         }
 
         fn delta_rule(&mut self, _: usize, _: DeltaTensors) -> Tensor<2> {
+            unreachable!("a model with recurrent layers has no graph")
+        }
+
+        fn scan(&mut self, _: usize, _: ScanTensors) -> Tensor<2> {
             unreachable!("a model with recurrent layers has no graph")
         }
     }

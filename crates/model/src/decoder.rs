@@ -13,7 +13,7 @@ use super::config::{DecoderConfig, QkNorm, Residual};
 use super::experts::{FeedForward, Mixture};
 use super::latent_attention::LatentAttention;
 use super::layer_shape::AttentionShape;
-use super::linear_attention::{DeltaNet, RecurrentKind, ShortConv};
+use super::linear_attention::{DeltaNet, Mamba, RecurrentKind, ShortConv};
 use super::lora::targets::LAYER_INPUTS;
 use super::nf4::Nf4Matrix;
 use super::ops::{fused, rope};
@@ -55,6 +55,7 @@ pub struct Block {
     pub(crate) latent_attn: Option<LatentAttention>,
     pub(crate) linear_attn: Option<DeltaNet>,
     pub(crate) conv: Option<ShortConv>,
+    pub(crate) mamba: Option<Mamba>,
     pub mlp: FeedForward,
     pub input_layernorm: Option<Norm>,
     /// The norm before the MLP; the norm of the attention's output if results are normalised.
@@ -234,6 +235,9 @@ impl Block {
         if let (Some(attention), Some(shape)) = (&self.latent_attn, pass.config.latent) {
             return attention.forward(x, shape, pass, layer, mixer);
         }
+        if let (Some(mamba), Some(RecurrentKind::Mamba(shape))) = (&self.mamba, pass.config.recurrent(layer)) {
+            return mamba.forward(x, shape, pass, layer, mixer);
+        }
         match (&self.self_attn, &self.linear_attn, &self.conv, pass.config.recurrent(layer)) {
             (Some(attention), ..) => attention.forward(x, pass, layer, mixer, shared),
             (_, Some(net), _, Some(RecurrentKind::DeltaNet(shape))) => net.forward(x, shape, pass, layer, mixer),
@@ -360,8 +364,9 @@ impl Decoder {
             let latent = block.latent_attn.iter().flat_map(LatentAttention::projections_by_name);
             let net = block.linear_attn.iter().flat_map(DeltaNet::projections_by_name);
             let conv = block.conv.iter().flat_map(ShortConv::projections_by_name);
+            let mamba = block.mamba.iter().flat_map(Mamba::projections_by_name);
             let inputs = block.input_projections();
-            let all = attention.chain(latent).chain(net).chain(conv).chain(block.mlp.projections()).chain(inputs);
+            let all = attention.chain(latent).chain(net).chain(conv).chain(mamba).chain(block.mlp.projections()).chain(inputs);
             all.map(move |(name, linear)| (format!("model.layers.{layer}.{name}"), linear))
         });
         let of_model = self.model.per_layer_model_projection.iter().map(|linear| (LAYER_INPUTS.to_owned(), linear));

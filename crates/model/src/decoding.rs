@@ -11,8 +11,8 @@ use super::decoder::Pass;
 use super::device::is_cpu;
 use super::kv_cache::{BlockTable, KvCache, place};
 use super::ops::{
-    CacheRows, CacheView, DeltaLayout, DeltaTensors, Packed, SlotRows, cast, causal_conv, conv_tails, delta_rule_with_states,
-    linear, products_on_host, to_host,
+    CacheRows, CacheView, DeltaLayout, DeltaTensors, Packed, ScanLayout, ScanTensors, SlotRows, cast, causal_conv, conv_tails,
+    delta_rule_with_states, linear, products_on_host, scan_with_states, to_host,
 };
 use super::token_mixer::{TokenMixer, attention_of};
 
@@ -114,6 +114,13 @@ impl TokenMixer for PrefillMixer<'_> {
         self.cache.states().write_states(layer, &self.slots, states);
         y
     }
+
+    fn scan(&mut self, layer: usize, inputs: ScanTensors) -> Tensor<2> {
+        let layout = ScanLayout { packed: self.layout.clone(), shape: self.config.scan_shape(layer) };
+        let (y, states) = scan_with_states(inputs, &layout);
+        self.cache.states().write_states(layer, &self.slots, states);
+        y
+    }
 }
 
 /// The operations of a decode step: of new tokens with all tokens before them.
@@ -138,6 +145,11 @@ impl TokenMixer for DecodeMixer<'_> {
     fn delta_rule(&mut self, layer: usize, inputs: DeltaTensors) -> Tensor<2> {
         let heads = self.config.delta_heads(layer);
         self.cache.states().delta_rule(layer, inputs, heads, self.slots)
+    }
+
+    fn scan(&mut self, layer: usize, inputs: ScanTensors) -> Tensor<2> {
+        let shape = self.config.scan_shape(layer);
+        self.cache.states().scan(layer, inputs, shape, self.slots)
     }
 }
 

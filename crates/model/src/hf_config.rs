@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Map, Value};
 
+use super::bare_infinity::with_infinity;
 use super::config::DecoderConfig;
 use super::families::{FAMILIES, reason};
 use super::hf_reader::{DROPOUTS, HfReader};
@@ -49,7 +50,8 @@ impl HfConfig {
         let path = folder.join("config.json");
         let text = foreign::read_text(&path, foreign::SETTINGS)
             .with_context(|| format!("no model at {}{}", folder.display(), models_below(folder)))?;
-        let json = serde_json::from_str(&text).with_context(|| format!("{} is not a JSON object", path.display()))?;
+        let json =
+            serde_json::from_str(&with_infinity(&text)).with_context(|| format!("{} is not a JSON object", path.display()))?;
         let hf = Self::from_json(text_part(json)).overridden(values);
         // The error of an unreadable file is reported where its weights are loaded.
         let untied_head = hf.decoder().is_ok_and(|config| config.tie_word_embeddings && holds_untied_head(folder, &config));
@@ -394,6 +396,8 @@ mod tests {
             }
             let of_experts = ["num_experts", "moe_intermediate_size", "shared_expert_intermediate_size", "n_routed_experts"];
             match family.model_type {
+                "granitemoehybrid" => json
+                    .extend([("num_local_experts".to_owned(), 0.into()), ("position_embedding_type".to_owned(), "rope".into())]),
                 "mixtral" | "gpt_oss" => json.extend([("num_local_experts".to_owned(), 4.into())]),
                 "qwen2_moe" | "qwen3_5_moe_text" => json.extend(of_experts[..3].iter().map(|key| ((*key).to_owned(), 4.into()))),
                 "qwen3_moe" | "lfm2_moe" => json.extend(of_experts[..2].iter().map(|key| ((*key).to_owned(), 4.into()))),

@@ -13,6 +13,7 @@
 //! - `decoding`, [`decode_graph`] and [`kv_cache`]: inference, token by token;
 //! - [`tensor_files`] (writes weights) and [`ops`] (fused operations).
 
+mod bare_infinity;
 #[cfg(test)]
 mod buffers;
 mod build;

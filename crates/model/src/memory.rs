@@ -263,7 +263,8 @@ impl DecoderConfig {
 
     /// Elements per row that a recurrent layer keeps for its backward pass. Delta net: the inputs and outputs of the convolution
     /// and of its activation, gates, outputs before and after the norm, z, and a share of the states before chunks. Short
-    /// convolution: its projections, the product before it and the result.
+    /// convolution: its projections, the product before it and the result. Mamba-2: the projection, inputs and outputs of the
+    /// convolution and of its activation, outputs before and after the gate and the norm, and a share of the states before chunks.
     fn recurrent_activations(&self) -> ElementCount {
         let Some(recurrent) = &self.recurrent_layers else { return 0 };
         match recurrent.kind {
@@ -273,6 +274,11 @@ impl DecoderConfig {
                 (2 * heads.width() + 4 * heads.values() + 2 * heads.value_heads + states) as ElementCount
             }
             RecurrentKind::ShortConv { .. } => 6 * self.hidden(),
+            RecurrentKind::Mamba(shape) => {
+                let scan = shape.scan;
+                let states = scan.states().div_ceil(CHUNK);
+                (shape.projected() + 3 * scan.width() + 4 * scan.values() + scan.heads + states) as ElementCount
+            }
         }
     }
 

@@ -16,6 +16,8 @@ pub struct Naming {
     pub transposed: bool,
     /// The path of a block's experts in transformers' modules, where one tensor has a matrix of all of them.
     pub experts: &'static str,
+    /// The names of the tensors there that hold gate and up, and down, of all experts.
+    pub joined_experts: [&'static str; 2],
     /// The name of the head in the family's token classifiers.
     pub classifier: &'static str,
     /// Suffixes of tensors in old files that are not parameters: masks and rotary frequencies.
@@ -72,6 +74,7 @@ pub(crate) const PLAIN: Naming = Naming {
     rotates_pairs: false,
     transposed: false,
     experts: ".mlp.experts",
+    joined_experts: ["gate_up_proj", "down_proj"],
     classifier: "score",
     buffers: &[".rotary_emb.inv_freq"],
 };

@@ -1,4 +1,4 @@
-//! The operations of a pass that connect tokens: attention, convolution, the delta rule. Every layer calls them through
+//! The operations of a pass that connect tokens: attention, convolution, the delta rule, the selective scan. Every layer calls them through
 //! [`TokenMixer`], so that training, prefill and decoding share the network.
 
 use std::sync::Arc;
@@ -8,7 +8,8 @@ use burn::tensor::Tensor;
 use super::config::DecoderConfig;
 use super::linear_attention::RecurrentKind;
 use super::ops::{
-    AttentionScoring, DeltaHeads, DeltaLayout, DeltaTensors, Packed, attention, attention_with_sinks, causal_conv, delta_rule,
+    AttentionScoring, DeltaHeads, DeltaLayout, DeltaTensors, Packed, ScanLayout, ScanShape, ScanTensors, attention,
+    attention_with_sinks, causal_conv, delta_rule, scan,
 };
 
 /// The operations of a pass over rows that read other rows.
@@ -22,6 +23,9 @@ pub(crate) trait TokenMixer {
 
     /// The delta rule of a layer, [n, value heads · value dim].
     fn delta_rule(&mut self, layer: usize, inputs: DeltaTensors) -> Tensor<2>;
+
+    /// The selective scan of a layer, [n, heads · head dim].
+    fn scan(&mut self, layer: usize, inputs: ScanTensors) -> Tensor<2>;
 }
 
 impl DecoderConfig {
@@ -33,6 +37,17 @@ impl DecoderConfig {
         match self.recurrent(layer) {
             Some(RecurrentKind::DeltaNet(shape)) => shape.heads,
             kind => panic!("layer {layer} has no delta net: {kind:?}"),
+        }
+    }
+
+    /// The shape of a layer's selective scan.
+    ///
+    /// # Panics
+    /// If the layer has none.
+    pub(crate) fn scan_shape(&self, layer: usize) -> ScanShape {
+        match self.recurrent(layer) {
+            Some(RecurrentKind::Mamba(shape)) => shape.scan,
+            kind => panic!("layer {layer} has no scan: {kind:?}"),
         }
     }
 }
@@ -67,5 +82,9 @@ impl TokenMixer for PackedMixer<'_> {
 
     fn delta_rule(&mut self, layer: usize, inputs: DeltaTensors) -> Tensor<2> {
         delta_rule(inputs, DeltaLayout { packed: self.packed.clone(), heads: self.config.delta_heads(layer) })
+    }
+
+    fn scan(&mut self, layer: usize, inputs: ScanTensors) -> Tensor<2> {
+        scan(inputs, ScanLayout { packed: self.packed.clone(), shape: self.config.scan_shape(layer) })
     }
 }

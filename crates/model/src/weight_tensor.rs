@@ -10,6 +10,7 @@ use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 use serde_json::{Map, Value};
 
+use super::bare_infinity::with_infinity;
 use super::tensor_values::{all_finite, to_f32};
 use burnish_util::foreign;
 
@@ -161,7 +162,7 @@ pub(super) fn block_in(folder: &Path) -> Result<[usize; 2]> {
     if !foreign::is_there(&path)? {
         return Ok(BLOCK);
     }
-    let json: Value = serde_json::from_str(&foreign::read_text(&path, foreign::SETTINGS)?)?;
+    let json: Value = serde_json::from_str(&with_infinity(&foreign::read_text(&path, foreign::SETTINGS)?))?;
     json.get("quantization_config").and_then(Value::as_object).map_or(Ok(BLOCK), block)
 }
 

@@ -1,7 +1,7 @@
 //! The tensors of files that hold the experts of a mixture, and their conversion to and from the network's parameters
 //! `….experts.gate_proj`, `up_proj` [experts, intermediate, h] and `down_proj` [experts, h, intermediate] with their biases.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 
@@ -36,7 +36,8 @@ pub(crate) fn read_experts<'t>(
             }
             Ok((names, values))
         }
-        (ExpertLayout::PerExpert, Some(name)) => {
+        (ExpertLayout::Joined, None) => bail!("tensor `{all}` is missing"),
+        (ExpertLayout::PerExpert | ExpertLayout::Joined, Some(name)) => {
             let rows = if part.is_some() { 2 * shape[1] } else { shape[1] };
             let whole: Vec<usize> = [shape[0], rows].into_iter().chain(shape[2..].iter().copied()).collect();
             let values = read(tensors, name, &whole)?;
@@ -162,6 +163,19 @@ pub(crate) fn written_experts(
                 place.elements().zip(values.all()).for_each(|(i, value)| tensor[i] = value);
             };
             vec![WrittenExperts { name, shape, put: Box::new(put) }]
+        }
+        Some(ExpertLayout::Joined) => {
+            let (name, part) = parameter.of_all(config.naming);
+            let size: usize = shape[1..].iter().product();
+            let parts = if part.is_some() { 2 } else { 1 };
+            let mut whole = shape.to_vec();
+            whole[1] *= parts;
+            let put = move |tensor: &mut [f32]| {
+                let values = values.all();
+                let experts = tensor.chunks_exact_mut(parts * size).zip(values.chunks_exact(size));
+                experts.for_each(|(to, values)| to[part.unwrap_or(0) * size..][..size].copy_from_slice(values));
+            };
+            vec![WrittenExperts { name, shape: whole, put: Box::new(put) }]
         }
         _ => {
             let values = std::rc::Rc::new(values);

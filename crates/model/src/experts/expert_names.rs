@@ -33,10 +33,11 @@ impl<'a> FileExperts<'a> {
 
     /// The path of the tensor with all experts in files that have such, and the part of its rows: gate, up or all.
     pub(crate) fn of_all(&self, naming: &Naming) -> (String, Option<usize>) {
+        let [into, out] = naming.joined_experts;
         let (name, part) = match self.projection {
-            "gate_proj" => ("gate_up_proj", Some(0)),
-            "up_proj" => ("gate_up_proj", Some(1)),
-            name => (name, None),
+            "gate_proj" => (into, Some(0)),
+            "up_proj" => (into, Some(1)),
+            _ => (out, None),
         };
         let path = self.path.replace(PATH, naming.experts);
         (format!("{path}.{name}{}", if self.is_bias { "_bias" } else { "" }), part)

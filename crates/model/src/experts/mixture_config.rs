@@ -63,6 +63,8 @@ pub enum ExpertLayout {
     /// One tensor for each matrix of each expert, as published. Files with the tensors of transformers 5's modules are read too:
     /// `gate_up_proj` [experts, 2 · intermediate, h] and `down_proj` [experts, h, intermediate].
     PerExpert,
+    /// Only the tensors of the modules, in the shapes above (Granite 4).
+    Joined,
     /// `gate_up_proj` [experts, h, 2 · intermediate], with columns of gate and up in turn, and `down_proj` [experts,
     /// intermediate, h], each with a bias (gpt-oss).
     Interleaved,

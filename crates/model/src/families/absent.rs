@@ -81,7 +81,6 @@ pub static ABSENT: &[AbsentModels] = &[
             "bamba",
             "falcon_h1",
             "falcon_mamba",
-            "granitemoehybrid",
             "inkling2_loop_text",
             "inkling2_text",
             "inkling_text",

@@ -20,6 +20,7 @@ mod gpt2;
 mod gpt_neox;
 mod gpt_oss;
 mod granite;
+mod granitemoehybrid;
 mod lfm2;
 mod lfm2_moe;
 mod llama;
@@ -78,6 +79,7 @@ pub static FAMILIES: &[Family] = &[
     olmo2::FAMILY,
     olmo3::FAMILY,
     granite::FAMILY,
+    granitemoehybrid::FAMILY,
     glm::FAMILY,
     glm4::FAMILY,
     arcee::FAMILY,

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use crate::hf_reader::HfReader;
-use crate::ops::DeltaHeads;
+use crate::ops::{DeltaHeads, ScanShape};
 
 /// The layers that mix tokens by a recurrence in place of attention.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,7 +15,7 @@ pub struct RecurrentLayers {
 }
 
 /// The kind of a decoder's recurrent layers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RecurrentKind {
     DeltaNet(DeltaNetShape),
     /// A gated convolution over the last `kernel` tokens; `bias` also for its projections.
@@ -23,6 +23,7 @@ pub enum RecurrentKind {
         kernel: usize,
         bias: bool,
     },
+    Mamba(MambaShape),
 }
 
 /// The shape of a gated delta net.
@@ -33,6 +34,25 @@ pub struct DeltaNetShape {
     pub kernel: usize,
     /// True if files hold the projections as two matrices, key head by key head (Qwen3-Next).
     pub fused: bool,
+}
+
+/// The shape of a layer of Mamba-2.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MambaShape {
+    pub scan: ScanShape,
+    /// The number of tokens that the convolution of x, B and C sees.
+    pub kernel: usize,
+    /// True if the convolution has a bias.
+    pub conv_bias: bool,
+    /// True if the projections have biases.
+    pub bias: bool,
+}
+
+impl MambaShape {
+    /// The outputs of the projection of a token: z, the inputs of the convolution, and time steps.
+    pub(crate) fn projected(self) -> usize {
+        self.scan.values() + self.scan.width() + self.scan.heads
+    }
 }
 
 impl DeltaNetShape {
@@ -57,6 +77,7 @@ impl RecurrentKind {
         match self {
             Self::DeltaNet(_) => "linear_attn",
             Self::ShortConv { .. } => "conv",
+            Self::Mamba(_) => "mamba",
         }
     }
 
@@ -68,6 +89,7 @@ impl RecurrentKind {
                 into.chain([("out_proj", shape.heads.values(), h)]).collect()
             }
             Self::ShortConv { .. } => vec![("in_proj", h, 3 * h), ("out_proj", h, h)],
+            Self::Mamba(shape) => vec![("in_proj", h, shape.projected()), ("out_proj", shape.scan.values(), h)],
         }
     }
 
@@ -78,6 +100,11 @@ impl RecurrentKind {
                 heads.width() * kernel + 2 * heads.value_heads + heads.value_dim
             }
             Self::ShortConv { kernel, bias } => h * kernel + if bias { 5 * h } else { 0 },
+            Self::Mamba(shape) => {
+                let (width, has) = (shape.scan.width(), usize::from);
+                let biases = has(shape.conv_bias) * width + has(shape.bias) * (shape.projected() + h);
+                width * shape.kernel + 3 * shape.scan.heads + shape.scan.values() + biases
+            }
         }
     }
 
@@ -86,6 +113,7 @@ impl RecurrentKind {
         match self {
             Self::DeltaNet(shape) => (shape.heads.width(), shape.kernel),
             Self::ShortConv { kernel, .. } => (h, kernel),
+            Self::Mamba(shape) => (shape.scan.width(), shape.kernel),
         }
     }
 
@@ -94,6 +122,7 @@ impl RecurrentKind {
         match self {
             Self::DeltaNet(shape) => shape.heads.states(),
             Self::ShortConv { .. } => 0,
+            Self::Mamba(shape) => shape.scan.states(),
         }
     }
 }
@@ -102,13 +131,29 @@ impl HfReader<'_> {
     /// Reads `layer_types` of layers that are full_attention or `name`: true for layers of the latter. Without `layer_types`,
     /// `default` tells.
     pub(crate) fn recurrent(&self, layers: usize, name: &str, default: impl Fn(usize) -> bool) -> Result<Vec<bool>> {
+        self.kinds_of_layers(layers, ["full_attention"], [name], default)
+    }
+
+    /// Reads `layer_types` of layers with a name of attention or of a recurrence: true for layers of the latter. Without
+    /// `layer_types`, `default` tells.
+    pub(crate) fn kinds_of_layers<const N: usize>(
+        &self,
+        layers: usize,
+        attention: [&str; N],
+        recurrent: [&str; N],
+        default: impl Fn(usize) -> bool,
+    ) -> Result<Vec<bool>> {
         let Some(kinds) = self.get("layer_types") else { return Ok((0..layers).map(default).collect()) };
         let kinds = kinds.as_array().filter(|kinds| kinds.len() == layers);
         let kinds = kinds.with_context(|| format!("`layer_types` must list the kind of each of the {layers} layers"))?;
         let kind = |kind: &Value| match kind.as_str() {
-            Some("full_attention") => Ok(false),
-            Some(other) if other == name => Ok(true),
-            _ => bail!("`layer_types`: {kind} is not supported; supported are full_attention and {name}"),
+            Some(name) if attention.contains(&name) => Ok(false),
+            Some(name) if recurrent.contains(&name) => Ok(true),
+            _ => bail!(
+                "`layer_types`: {kind} is not supported; supported are {} and {}",
+                attention.join(", "),
+                recurrent.join(", ")
+            ),
         };
         kinds.iter().map(kind).collect()
     }

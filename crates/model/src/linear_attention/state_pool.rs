@@ -1,18 +1,21 @@
 //! The states of recurrent layers, for each sequence that is being generated: the last inputs of its convolutions and the states
-//! of its delta rules. A sequence owns a slot of the pool; a fork copies it.
+//! of its delta rules or scans. A sequence owns a slot of the pool; a fork copies it.
 
 use burn::tensor::{Device, Tensor};
 
 use super::recurrent_config::RecurrentKind;
 use crate::config::DecoderConfig;
-use crate::ops::{CacheRows, DeltaHeads, DeltaTensors, SlotRows, conv_step, copy_rows, delta_step, write_rows};
+use crate::ops::{
+    CacheRows, DeltaHeads, DeltaTensors, ScanShape, ScanTensors, SlotRows, conv_step, copy_rows, delta_step, scan_step,
+    write_rows,
+};
 
 /// The state of a layer, f32; `None` while the pool has no slot, or if the kind of layer has no such state.
 #[derive(Default)]
 struct LayerStates {
     /// The last inputs of the convolution, oldest first, [slots, (k − 1) · channels].
     tails: Option<Tensor<2>>,
-    /// [slots, value heads · key dim · value dim]
+    /// [slots, value heads · key dim · value dim], or [slots, heads · state dim · head dim].
     states: Option<Tensor<2>>,
 }
 
@@ -131,7 +134,7 @@ impl StatePool {
         }
     }
 
-    /// Writes the states of a layer's delta rule, one row for each slot.
+    /// Writes the states of a layer's delta rule or scan, one row for each slot.
     pub(crate) fn write_states(&mut self, layer: usize, slots: &CacheRows, states: Tensor<2>) {
         if let Some(to) = &mut self.layers[self.index[layer]].states {
             write_rows(to, slots, states);
@@ -151,6 +154,12 @@ impl StatePool {
     pub(crate) fn delta_rule(&mut self, layer: usize, inputs: DeltaTensors, heads: DeltaHeads, at: &SlotRows) -> Tensor<2> {
         let states = self.layers[self.index[layer]].states.as_mut().expect("a sequence has a slot");
         delta_step(inputs, heads, states, at)
+    }
+
+    /// The scan of new tokens (see [`scan_step`]).
+    pub(crate) fn scan(&mut self, layer: usize, inputs: ScanTensors, shape: ScanShape, at: &SlotRows) -> Tensor<2> {
+        let states = self.layers[self.index[layer]].states.as_mut().expect("a sequence has a slot");
+        scan_step(inputs, shape, states, at)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::causal_lm::CausalLm;
 use crate::config::HeadKind;
 use crate::decoder::{Decoder, Lora};
 use crate::latent_attention::LatentAttention;
-use crate::linear_attention::{DeltaNet, ShortConv};
+use crate::linear_attention::{DeltaNet, Mamba, ShortConv};
 use crate::matrix::Matrix;
 use crate::ops::{tensor_from_vec, to_host};
 
@@ -137,6 +137,7 @@ fn slots(net: &mut Decoder) -> Vec<(String, &mut Option<Lora>)> {
         slots.extend(block.latent_attn.iter_mut().flat_map(LatentAttention::lora_slots));
         slots.extend(block.linear_attn.iter_mut().flat_map(DeltaNet::lora_slots));
         slots.extend(block.conv.iter_mut().flat_map(ShortConv::lora_slots));
+        slots.extend(block.mamba.iter_mut().flat_map(Mamba::lora_slots));
         slots.extend(block.mlp.adapter_slots());
         slots.extend(block.per_layer_input_gate.iter_mut().map(|gate| ("per_layer_input_gate", &mut gate.lora)));
         slots.extend(block.per_layer_projection.iter_mut().map(|proj| ("per_layer_projection", &mut proj.lora)));

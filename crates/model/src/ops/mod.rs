@@ -2,8 +2,8 @@
 //!
 //! Each file holds one operation: a kernel trait, the dispatch trait, the autodiff step and the function that models call. The
 //! kernel trait's default bodies are composed of ordinary tensor operations, which CUDA runs. burn's `flex` CPU backend has a
-//! fused, threaded body. [`mod@linear`], [`norm`], [`activation`], [`mod@rope`], [`mod@attention`], `causal_conv` and `delta_rule`
-//! take part in autodiff; [`decode`] and [`head`] do not need it. Floats are summed in a fixed order, so results do not depend on the number of threads.
+//! fused, threaded body. [`mod@linear`], [`norm`], [`activation`], [`mod@rope`], [`mod@attention`], `causal_conv`, `delta_rule` and
+//! `scan` take part in autodiff; [`decode`] and [`head`] do not need it. Floats are summed in a fixed order, so results do not depend on the number of threads.
 
 pub mod activation;
 mod activation_kind;
@@ -43,6 +43,12 @@ mod recurrent_tests;
 pub mod rope;
 mod route;
 mod rows;
+mod scan;
+mod scan_composed;
+mod scan_decode;
+mod scan_flex;
+mod scan_head;
+mod scan_inputs;
 pub mod scatter;
 mod simd;
 mod simd_divergence;
@@ -79,6 +85,9 @@ pub(crate) use recurrent_decode::{SlotRows, conv_step, delta_step};
 pub use rope::rope;
 pub(crate) use rows::linear_rows;
 pub(crate) use rows::products_on_host;
+pub(crate) use scan::{scan, scan_with_states};
+pub(crate) use scan_decode::scan_step;
+pub use scan_inputs::{ScanLayout, ScanShape, ScanTensors};
 pub use scatter::add_rows;
 pub use simd::cpu_kernels;
 pub use simd::{AdamwStep, adamw_row, exp_sub_sum, max_row, sum_squares};

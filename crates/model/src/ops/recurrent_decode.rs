@@ -18,9 +18,9 @@ use super::simd::{self, fma, multiversion};
 
 /// The slot of each row's sequence.
 pub(crate) struct SlotRows {
-    slots: Vec<usize>,
+    pub(super) slots: Vec<usize>,
     /// The rows of each sequence.
-    sequences: Vec<Range<usize>>,
+    pub(super) sequences: Vec<Range<usize>>,
 }
 
 impl From<Vec<usize>> for SlotRows {
@@ -49,7 +49,7 @@ impl SlotRows {
     }
 
     /// Computes rows round by round with `step`, which gets the rows and their slots, and puts the results in order.
-    fn by_rounds(&self, x: &Tensor<2>, mut step: impl FnMut(&[usize], &[usize]) -> Tensor<2>) -> Tensor<2> {
+    pub(super) fn by_rounds(&self, x: &Tensor<2>, mut step: impl FnMut(&[usize], &[usize]) -> Tensor<2>) -> Tensor<2> {
         let (mut place, mut done, mut outputs) = (vec![0; self.slots.len()], 0, Vec::new());
         for rows in self.rounds() {
             let slots: Vec<usize> = rows.iter().map(|row| self.slots[*row]).collect();
@@ -63,7 +63,8 @@ impl SlotRows {
     }
 }
 
-fn some(x: &Tensor<2>, rows: &[usize]) -> Tensor<2> {
+/// Some rows of x.
+pub(super) fn some(x: &Tensor<2>, rows: &[usize]) -> Tensor<2> {
     x.clone().select(0, index(rows.iter().copied(), &x.device()))
 }
 
