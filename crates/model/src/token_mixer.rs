@@ -1,5 +1,5 @@
-//! The operations of a pass that connect tokens: attention, convolution, the delta rule, the selective scan. Every layer calls them through
-//! [`TokenMixer`], so that training, prefill and decoding share the network.
+//! The operations of a pass that connect tokens: attention, convolution, the delta rule, the selective scan. Every layer calls them
+//! through [`TokenMixer`], so that training, prefill and decoding share the network.
 
 use std::sync::Arc;
 

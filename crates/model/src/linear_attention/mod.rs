@@ -1,5 +1,6 @@
 //! Layers that mix tokens by a recurrence in place of attention: gated delta nets (Qwen3-Next, Qwen3.5), short convolutions
-//! (LFM2) and Mamba-2 (Granite 4). Training runs them over packed rows; generation keeps the state of each sequence in a slot of `state_pool.rs`.
+//! (LFM2) and Mamba-2 (Granite 4). Training runs them over packed rows; generation keeps the state of each sequence in a slot of
+//! `state_pool.rs`.
 
 mod delta_net;
 mod mamba;
