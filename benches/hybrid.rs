@@ -1,5 +1,5 @@
-//! A model of the shape of Qwen3.5 (hidden size 256, 8 layers, 6 of them gated delta nets): the forward and backward pass of a
-//! micro-batch, and decode steps. `scripts/bench/bench_hybrid_torch.py` measures the same in transformers.
+//! Models of the shapes of Qwen3.5 and of Granite 4 (hidden size 256, 8 layers, 6 of them gated delta nets or Mamba-2): the forward
+//! and backward pass of a micro-batch, and decode steps. `scripts/bench/bench_hybrid_torch.py` measures the same in transformers.
 #![expect(clippy::print_stdout, reason = "the result of a benchmark")]
 
 use std::path::Path;
@@ -16,7 +16,8 @@ use burnish::util::rng::Stream;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-const CONFIG: &str = include_str!("../scripts/bench/hybrid_shape.json");
+const CONFIGS: [&str; 2] =
+    [include_str!("../scripts/bench/hybrid_qwen3_5.json"), include_str!("../scripts/bench/hybrid_granite4.json")];
 const SEQUENCES: usize = 32;
 const REPEATS: usize = 5;
 
@@ -51,7 +52,11 @@ fn generate(model: &CausalLm, prompts: &[Vec<u32>], max_tokens: usize) {
 }
 
 fn main() {
-    let hf = HfConfig::from_json(serde_json::from_str(CONFIG).expect("an object"));
+    CONFIGS.into_iter().for_each(measure);
+}
+
+fn measure(config: &str) {
+    let hf = HfConfig::from_json(serde_json::from_str(config).expect("an object"));
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/bench");
     let model = CausalLm::load_as(&folder, hf, Init::Random { seed: 1 }, &Device::flex()).expect("a supported shape");
     println!("{} parameters", model.num_parameters());

@@ -1,4 +1,4 @@
-"""Print the times of transformers for what benches/hybrid.rs measures, on the same shape (hybrid_shape.json).
+"""Print the times of transformers for what benches/hybrid.rs measures, on the same shapes (hybrid_*.json).
 
     python scripts/bench/bench_hybrid_torch.py                      (pip install torch transformers)
     cargo bench --bench hybrid
@@ -14,10 +14,6 @@ import transformers
 warnings.filterwarnings("ignore")
 torch.set_num_threads(2)
 SEQUENCES, REPEATS = 32, 5
-settings = json.loads(pathlib.Path(__file__).with_name("hybrid_shape.json").read_text())
-settings.pop("model_type")
-model = transformers.AutoModelForCausalLM.from_config(transformers.Qwen3_5TextConfig(**settings), attn_implementation="sdpa")
-print(sum(p.numel() for p in model.parameters()), "parameters")
 
 
 def tokens(count, length):
@@ -33,28 +29,36 @@ def fastest(run):
     return min(times[1:])
 
 
-def loss(ids):
-    logits = model(ids).logits[:, :-1]
-    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
+def measure(path):
+    settings = json.loads(path.read_text())
+    model_type = settings.pop("model_type")
+    config = transformers.AutoConfig.for_model(model_type, **settings)
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="sdpa")
+    print(f"{model_type}: {sum(p.numel() for p in model.parameters())} parameters")
+
+    def loss(ids):
+        logits = model(ids).logits[:, :-1]
+        return torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
+
+    def both(ids):
+        model.zero_grad()
+        loss(ids).backward()
+
+    def generate(ids, count):
+        with torch.no_grad():
+            model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=count, min_new_tokens=count, do_sample=False,
+                           pad_token_id=0)
+
+    for length in (128, 512):
+        ids = tokens(SEQUENCES * 128 // length, length)
+        with torch.no_grad():
+            forward = fastest(lambda: loss(ids))
+        print(f"{len(ids)} x {length} tokens: forward {forward:.0f} ms, forward and backward {fastest(lambda: both(ids)):.0f} ms")
+    for rows in (1, SEQUENCES):
+        ids = tokens(rows, 64)
+        short, long = fastest(lambda: generate(ids, 1)), fastest(lambda: generate(ids, 33))
+        print(f"{rows} rows: prefill of 64 tokens {short:.1f} ms, a decode step {(long - short) / 32:.2f} ms")
 
 
-def both(ids):
-    model.zero_grad()
-    loss(ids).backward()
-
-
-def generate(ids, count):
-    with torch.no_grad():
-        model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=count, min_new_tokens=count, do_sample=False,
-                       pad_token_id=0)
-
-
-for length in (128, 512):
-    ids = tokens(SEQUENCES * 128 // length, length)
-    with torch.no_grad():
-        forward = fastest(lambda: loss(ids))
-    print(f"{len(ids)} x {length} tokens: forward {forward:.0f} ms, forward and backward {fastest(lambda: both(ids)):.0f} ms")
-for rows in (1, SEQUENCES):
-    ids = tokens(rows, 64)
-    short, long = fastest(lambda: generate(ids, 1)), fastest(lambda: generate(ids, 33))
-    print(f"{rows} rows: prefill of 64 tokens {short:.1f} ms, a decode step {(long - short) / 32:.2f} ms")
+for name in ("hybrid_qwen3_5.json", "hybrid_granite4.json"):
+    measure(pathlib.Path(__file__).with_name(name))
