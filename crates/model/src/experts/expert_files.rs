@@ -193,6 +193,14 @@ pub(crate) fn written_experts(
     }
 }
 
+impl DecoderConfig {
+    /// The tensors of single experts that files may hold as one tensor of this name, in order; `None` for another tensor.
+    pub fn experts_in(&self, tensor: &str) -> Option<Vec<String>> {
+        let mixture = self.mixture.as_ref().filter(|mixture| mixture.layout == ExpertLayout::PerExpert)?;
+        FileExperts::joined_in(tensor, mixture.experts, self.naming)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,5 @@
 //! The names of experts' parameters, in the network and in files.
 
-use super::mixture_config::ExpertLayout;
-use crate::config::DecoderConfig;
 use crate::naming::Naming;
 
 /// The path of experts in a block of the network.
@@ -42,21 +40,18 @@ impl<'a> FileExperts<'a> {
         let path = self.path.replace(PATH, naming.experts);
         (format!("{path}.{name}{}", if self.is_bias { "_bias" } else { "" }), part)
     }
-}
 
-impl DecoderConfig {
-    /// The tensors of single experts, in order, that files hold as one tensor of this name: `….experts.gate_up_proj` [experts,
-    /// 2 · intermediate, h] or `….experts.down_proj` [experts, h, intermediate]. `None` for another tensor.
-    pub fn experts_in(&self, tensor: &str) -> Option<Vec<String>> {
-        let mixture = self.mixture.as_ref().filter(|mixture| mixture.layout == ExpertLayout::PerExpert)?;
+    /// The tensors of single experts, in order, that a tensor of all experts joins: `….experts.gate_up_proj` [experts, 2 ·
+    /// intermediate, h] or `….experts.down_proj` [experts, h, intermediate]. `None` for another tensor.
+    pub(super) fn joined_in(tensor: &str, experts: usize, naming: &Naming) -> Option<Vec<String>> {
         let (path, name) = tensor.rsplit_once('.')?;
-        let path = path.strip_suffix(self.naming.experts)?.to_owned() + PATH;
+        let path = path.strip_suffix(naming.experts)?.to_owned() + PATH;
         let projections: &[&str] = match name {
             "gate_up_proj" => &["gate_proj", "up_proj"],
             "down_proj" => &["down_proj"],
             _ => return None,
         };
-        let of = |expert, projection| FileExperts { path: &path, projection, is_bias: false }.of_expert(expert, self.naming);
-        Some((0..mixture.experts).flat_map(|expert| projections.iter().map(move |name| of(expert, name))).collect())
+        let of = |expert, projection| FileExperts { path: &path, projection, is_bias: false }.of_expert(expert, naming);
+        Some((0..experts).flat_map(|expert| projections.iter().map(move |name| of(expert, name))).collect())
     }
 }
