@@ -84,6 +84,9 @@ impl MemoryEstimate {
         }
         let note = if memory.decoder.quantization.is_some() { "in 4 bits, except embedding, head and vectors" } else { "" };
         memory.held.push(MemoryItem { name: "weights", bytes: memory.decoder.weight_bytes(), note: note.to_owned() });
+        if !on_cpu && memory.decoder.quantization.is_some() {
+            memory.hold("dequantised part", memory.decoder.dequantised_part(), "of one matrix at a time, for its product");
+        }
         if adapter.is_some() {
             memory.hold("adapters", trained, "the only trained parameters");
         }
@@ -177,6 +180,7 @@ impl MemoryEstimate {
             let name = match name {
                 "weights" => "critic",
                 "adapters" => "critic's adapters",
+                "dequantised part" => "its part",
                 "optimizer state" => "its optimizer",
                 _ => continue,
             };

@@ -14,7 +14,7 @@ use super::latent_shape::LatentShape;
 use super::layer_inputs::TABLE;
 use super::linear_attention::{ConvKernel, DeltaNet, DeltaNetShape, Mamba, MambaShape, RecurrentKind, ShortConv};
 use super::matrix::Matrix;
-use super::nf4::{FourBit, Nf4Matrix};
+use super::nf4::{FourBit, Nf4Matrix, Nf4Weight};
 use super::ops::tensor_from_vec;
 use super::weights::FreshHead;
 use burnish_util::rng::Stream;
@@ -334,7 +334,7 @@ impl Builder<'_> {
             None => Matrix::Float(self.matrix(&format!("{name}.weight"), out, input)?),
             Some(FourBit { double_quant }) => {
                 let values = (self.values)(&format!("{name}.weight"), &[out, input])?;
-                Matrix::Nf4(Nf4Matrix::new(&values, [out, input], double_quant).into())
+                Matrix::Nf4(Nf4Weight::new(Nf4Matrix::new(&values, [out, input], double_quant), self.device).into())
             }
         };
         Ok(Linear { weight, bias: self.bias(name, out, bias)?, lora: None })

@@ -15,13 +15,12 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use burn::module::Module;
 use burn::tensor::{Device, FloatDType, Tensor};
 
 use super::config::{DecoderConfig, HeadKind};
 use super::decoder::{Decoder, Pass};
-use super::device::is_cpu;
 use super::experts::{RouterPass, RouterStats};
 use super::hf_config::HfConfig;
 use super::lora::AdapterInfo;
@@ -113,12 +112,6 @@ impl CausalLm {
             let form = if config.quantization.is_some() { "4 bits and float32" } else { "float32" };
             format!("{}/config.json: a model of {} parameters in {form}", folder.display(), config.num_parameters())
         })?;
-        ensure!(
-            config.quantization.is_none() || is_cpu(device),
-            "{}/config.json: no kernel for weights in 4 bits exists on a GPU: train on the CPU (trainer.device=cpu), or write \
-             load_in_4bit=false",
-            folder.display()
-        );
         let (hf, config) = match init {
             Init::Pretrained => (hf, config),
             // The weight files are not read, so a head in them does not count.

@@ -207,12 +207,13 @@ mod gpu {
             !matches!(self.mode, StepMode::Launched { recordings: 0 })
         }
 
-        /// Spare memory for a recording: the size of eight results of a layer and the logits.
+        /// Spare memory for a recording: the size of eight results of a layer, the logits, and a dequantised part of a matrix.
         fn slack(&self) -> Vec<CubeTensor> {
             let (config, like) = (&self.model.config, &self.settings);
             let widest = config.intermediate_size.max(config.hidden_size).max(config.num_attention_heads * config.head_dim);
             let of_layer = (0..8).map(|_| [self.rows, widest]);
-            of_layer.chain([[self.rows, config.vocab_size]]).map(|shape| empty(like, shape, DType::F32)).collect()
+            let part = Some([1, config.dequantised_part() as usize]).filter(|[_, count]| *count > 0);
+            of_layer.chain([[self.rows, config.vocab_size]]).chain(part).map(|shape| empty(like, shape, DType::F32)).collect()
         }
 
         /// Launches all kernels of the step.

@@ -15,7 +15,7 @@ use super::latent_attention::LatentAttention;
 use super::layer_shape::AttentionShape;
 use super::linear_attention::{DeltaNet, Mamba, RecurrentKind, ShortConv};
 use super::lora::targets::LAYER_INPUTS;
-use super::nf4::Nf4Matrix;
+use super::nf4::Nf4Weight;
 use super::ops::{fused, rope};
 use super::residual_stream::ResidualStream;
 use super::shared_keys::SharedKeys;
@@ -358,7 +358,7 @@ impl Decoder {
     }
 
     /// All matrices in 4 bits, by the names of parameters.
-    pub(crate) fn quantised(&self) -> impl Iterator<Item = (String, &Arc<Nf4Matrix>)> {
+    pub(crate) fn quantised(&self) -> impl Iterator<Item = (String, &Arc<Nf4Weight>)> {
         let of_layers = self.model.layers.iter().enumerate().flat_map(|(layer, block)| {
             let attention = block.self_attn.iter().flat_map(Attention::projections);
             let latent = block.latent_attn.iter().flat_map(LatentAttention::projections_by_name);

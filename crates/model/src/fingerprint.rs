@@ -30,7 +30,7 @@ impl CausalLm {
         self.frozen().net.visit(&mut visitor);
         for (name, matrix) in self.net.quantised() {
             visitor.0.update(name);
-            matrix.for_bytes(&mut |bytes| visitor.0.update(bytes));
+            matrix.read().for_bytes(&mut |bytes| visitor.0.update(bytes));
         }
         format!("{:x}", visitor.0.finalize())
     }

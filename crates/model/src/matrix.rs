@@ -5,14 +5,13 @@ use std::sync::Arc;
 use burn::module::{Content, Module, ModuleDisplay, ModuleDisplayDefault, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Tensor};
 
-use super::nf4::Nf4Matrix;
+use super::nf4::Nf4Weight;
 
 /// A matrix [out, in]. One in 4 bits has no parameters: visitors do not see it, and it has no gradient.
 #[derive(Clone, Debug)]
 pub enum Matrix {
     Float(Param<Tensor<2>>),
-    /// On the CPU only.
-    Nf4(Arc<Nf4Matrix>),
+    Nf4(Arc<Nf4Weight>),
 }
 
 impl Matrix {
@@ -33,10 +32,17 @@ impl Matrix {
     }
 
     /// The values in 4 bits; `None` for a matrix of numbers.
-    pub fn nf4(&self) -> Option<&Arc<Nf4Matrix>> {
+    pub fn nf4(&self) -> Option<&Arc<Nf4Weight>> {
         match self {
             Self::Float(_) => None,
             Self::Nf4(matrix) => Some(matrix),
+        }
+    }
+
+    fn on_device(self, device: &Device, map: impl FnOnce(Param<Tensor<2>>) -> Param<Tensor<2>>) -> Self {
+        match self {
+            Self::Float(matrix) => Self::Float(map(matrix)),
+            Self::Nf4(matrix) => Self::Nf4(Nf4Weight::new(matrix.read().into_owned(), device).into()),
         }
     }
 
@@ -57,11 +63,11 @@ impl Module for Matrix {
     }
 
     fn fork(self, device: &Device) -> Self {
-        self.map_float(|matrix| matrix.fork(device))
+        self.on_device(device, |matrix| matrix.fork(device))
     }
 
     fn to_device(self, device: &Device) -> Self {
-        self.map_float(|matrix| matrix.to_device(device))
+        self.on_device(device, |matrix| matrix.to_device(device))
     }
 
     fn train(self) -> Self {

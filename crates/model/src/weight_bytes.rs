@@ -3,7 +3,7 @@
 use super::config::DecoderConfig;
 use super::lora::targets::matrices;
 use super::memory::{BYTES, ElementCount};
-use super::nf4::{FourBit, Nf4Matrix};
+use super::nf4::{FourBit, LARGEST_PART, Nf4Matrix};
 
 impl DecoderConfig {
     /// The bytes of all parameters: of 4-bit matrices with their scales, and of float32.
@@ -14,5 +14,12 @@ impl DecoderConfig {
         let (values, bytes) =
             sizes.fold((0, 0), |(values, bytes), size| (values + size, bytes + Nf4Matrix::bytes(size, double_quant)));
         (all - values) * BYTES + bytes
+    }
+
+    /// Elements of the largest part of a matrix in 4 bits that a GPU dequantises at once; 0 without such matrices.
+    pub fn dequantised_part(&self) -> ElementCount {
+        let held = if self.quantization.is_some() { matrices(self) } else { Vec::new() };
+        let sizes = held.into_iter().map(|(_, [output, input])| output as ElementCount * input as ElementCount);
+        sizes.max().unwrap_or(0).min(LARGEST_PART as ElementCount)
     }
 }

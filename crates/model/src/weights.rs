@@ -320,10 +320,10 @@ pub fn visit(net: &Decoder, see: OnParameter) {
     for (name, matrix) in net.quantised() {
         let (shape, matrix) = (matrix.shape(), matrix.clone());
         let values = move |row: Option<usize>| match row {
-            None => matrix.values(),
+            None => matrix.read().values(),
             Some(row) => {
                 let mut values = vec![0.0; shape[1]];
-                matrix.read_rows(row..row + 1, &mut values);
+                matrix.read().read_rows(row..row + 1, &mut values);
                 values
             }
         };

@@ -1,6 +1,6 @@
 //! The LoRA keys of every trained model, and the keys of weights in 4 bits, which only adapters train.
 
-use super::types::{Device, Location, ModelInit, OneOrMany};
+use super::types::{Location, ModelInit, OneOrMany};
 use crate::Report;
 
 /// The LoRA keys of a group.
@@ -55,10 +55,10 @@ impl LoraKeys<'_> {
     }
 
     /// Reports impossible settings of adapters and of weights in 4 bits.
-    pub(super) fn validate(&self, init: ModelInit, device: Device, report: &mut Report) {
+    pub(super) fn validate(&self, init: ModelInit, report: &mut Report) {
         let [alpha, ..] = self.new_adapter_keys;
         if self.load_in_4bit {
-            self.validate_4bit(device, report);
+            self.validate_4bit(report);
         }
         if self.rank > 0 && self.alpha == 0.0 {
             report.wrong(alpha, format!("`{alpha}` must be above 0, not 0, or the adapter changes nothing"), "");
@@ -70,17 +70,12 @@ impl LoraKeys<'_> {
         }
     }
 
-    fn validate_4bit(&self, device: Device, report: &mut Report) {
+    fn validate_4bit(&self, report: &mut Report) {
         let (group, key) = (self.group, format!("{}.load_in_4bit", self.group));
         if !self.is_on() {
             let message =
                 format!("`{key}` is true, but `{group}.lora_rank` is 0: weights in 4 bits cannot be trained, only adapters");
             report.wrong(&key, message, format!("write {group}.lora_rank=16, or {key}=false"));
-        }
-        if device != Device::Cpu {
-            let message =
-                format!("`{key}` is true, but `trainer.device` is {device}: weights in 4 bits are supported on the CPU only");
-            report.wrong(&key, message, format!("write trainer.device=cpu, or {key}=false"));
         }
     }
 }

@@ -248,7 +248,7 @@ pub(super) fn validate(keys: StageKeys, report: &mut Report) {
     }
     template_date(data.chat_template_date, report);
     optim.optim().validate("optim", report);
-    model.lora().validate(model.init, trainer.device, report);
+    model.lora().validate(model.init, report);
     let (budget, longest) = (data.max_token_len_per_gpu, data.max_length);
     if data.use_dynamic_bsz && budget < longest {
         let message = format!("`data.max_token_len_per_gpu` is {budget}, but one example may have {longest} tokens");

@@ -6,9 +6,9 @@ use crate::Report;
 /// Checks the LoRA settings of all trained models.
 pub(super) fn lora(config: &PpoConfig, report: &mut Report) {
     let (policy, critic) = (&config.actor_rollout_ref.model, &config.critic.model);
-    policy.lora().validate(policy.init, config.trainer.device, report);
+    policy.lora().validate(policy.init, report);
     if config.has_critic() {
-        critic.lora().validate(critic.init, config.trainer.device, report);
+        critic.lora().validate(critic.init, report);
     }
     if policy.lora().is_on() && config.actor_rollout_ref.reference.sync_ref_model {
         let key = "actor_rollout_ref.ref.sync_ref_model";

@@ -8,10 +8,10 @@ use rayon::prelude::*;
 use super::scales::Scales;
 
 /// Values that share a scale.
-const BLOCK: usize = 64;
+pub(crate) const BLOCK: usize = 64;
 
 /// The values of the codes: quantiles of the normal distribution, scaled to [−1, 1]. The table is bitsandbytes'.
-static VALUES: [f32; 16] = [
+pub(super) static VALUES: [f32; 16] = [
     -1.0,
     -0.696_192_8,
     -0.525_073_05,
@@ -60,6 +60,18 @@ impl Nf4Matrix {
         let scales: Vec<f32> = blocks.map(|(values, codes)| quantise(values, codes)).collect();
         let scales = if double_quant { Scales::nested(&scales) } else { Scales::Float(scales) };
         Self { shape, codes, scales }
+    }
+
+    /// Joins the parts of a matrix.
+    #[cfg(feature = "gpu")]
+    pub(super) fn of_parts(shape: [usize; 2], codes: Vec<u8>, scales: Scales) -> Self {
+        Self { shape, codes, scales }
+    }
+
+    /// The codes, two in a byte, and the scales.
+    #[cfg(feature = "gpu")]
+    pub(super) fn parts(&self) -> (&[u8], &Scales) {
+        (&self.codes, &self.scales)
     }
 
     /// [rows, columns]

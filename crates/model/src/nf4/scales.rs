@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use super::dynamic_map::dynamic_map;
 
 /// Scales that share a second scale.
-const GROUP: usize = 256;
+pub(crate) const GROUP: usize = 256;
 /// Steps of the grid on [−1, 1] that a scale is rounded to before its code is looked up, as bitsandbytes does on CPUs.
 const GRID: f32 = 65535.0;
 

@@ -1,5 +1,6 @@
-//! y = x·wᵀ with a frozen weight [out, in] in NF4. Some rows of the weight at a time are turned into float32, so that the matrix
-//! never exists as a whole. Generation and training use the same kernel, which sums an element in one order for all other rows.
+//! y = x·wᵀ with a frozen weight [out, in] in NF4. On the CPU, some rows of the weight at a time are turned into float32, so that
+//! the matrix never exists as a whole. Generation and training use the same kernel, which sums an element in one order for all other
+//! rows. GPUs have their own kernels in `cube/nf4.rs`.
 
 use std::sync::Arc;
 
@@ -14,9 +15,9 @@ use super::attention_flex::Out;
 use super::autodiff::simple;
 use super::flex::*;
 use super::rows::panel;
-use crate::nf4::Nf4Matrix;
+use crate::nf4::Nf4Weight;
 
-type Weight = Arc<Nf4Matrix>;
+type Weight = Arc<Nf4Weight>;
 
 /// The number of rows of x that stay in cache while the rows of a tile are read.
 const ROWS: usize = 64;
@@ -27,13 +28,14 @@ const BACKWARD: usize = 256;
 
 pub(crate) trait Nf4Kernels: Backend {
     /// `x [n, in] -> [n, out]`
-    fn product(x: FloatTensor<Self>, w: &Nf4Matrix) -> FloatTensor<Self>;
+    fn product(x: FloatTensor<Self>, w: Weight) -> FloatTensor<Self>;
     /// Returns the gradient of x.
-    fn product_bwd(dy: FloatTensor<Self>, w: &Nf4Matrix) -> FloatTensor<Self>;
+    fn product_bwd(dy: FloatTensor<Self>, w: Weight) -> FloatTensor<Self>;
 }
 
 impl Nf4Kernels for Flex {
-    fn product(x: FlexTensor, w: &Nf4Matrix) -> FlexTensor {
+    fn product(x: FlexTensor, w: Weight) -> FlexTensor {
+        let w = w.on_host();
         let (x, n, [m, k]) = (dense(x.clone()), x.shape()[0], w.shape());
         let (xs, mut y) = (f32s(&x), vec![0.0; n * m]);
         assert_eq!(xs.len(), n * k);
@@ -51,7 +53,8 @@ impl Nf4Kernels for Flex {
         from_vec(y, Shape::from([n, m]))
     }
 
-    fn product_bwd(dy: FlexTensor, w: &Nf4Matrix) -> FlexTensor {
+    fn product_bwd(dy: FlexTensor, w: Weight) -> FlexTensor {
+        let w = w.on_host();
         let (dy, n, [m, k]) = (dense(dy.clone()), dy.shape()[0], w.shape());
         let (dys, mut dx, mut tile) = (f32s(&dy), vec![0.0; n * k], Vec::new());
         for first in (0..m).step_by(BACKWARD) {
@@ -66,32 +69,29 @@ impl Nf4Kernels for Flex {
     }
 }
 
-#[backend_extension(Flex, Autodiff)]
+#[backend_extension(Flex, Cube: cfg(feature = "gpu"), Autodiff)]
 pub(crate) trait Nf4Op: Backend {
     fn nf4_linear(x: FloatTensor<Self>, w: Weight) -> FloatTensor<Self>;
 }
-
-impl Nf4Op for Flex {
-    fn nf4_linear(x: FlexTensor, w: Weight) -> FlexTensor {
-        Self::product(x, &w)
-    }
-}
+super::route::route!(Nf4Op, Nf4Kernels {
+    fn nf4_linear(x: FloatTensor<Self>, w: Weight) = product;
+});
 
 impl<B: Nf4Kernels, C: CheckpointStrategy> Nf4Op for Autodiff<B, C> {
     fn nf4_linear(x: FloatTensor<Self>, w: Weight) -> FloatTensor<Self> {
-        simple::<B, C, _, 1, 0>([x], w, |[x], w| B::product(x, w), |[], w, dy| [B::product_bwd(dy, &w)])
+        simple::<B, C, _, 1, 0>([x], w, |[x], w| B::product(x, w.clone()), |[], w, dy| [B::product_bwd(dy, w)])
     }
 }
 
-/// Computes `x [n, in], weight [out, in], bias [out] -> [n, out]` in float32, without gradients of weight and bias. The result is
-/// in x's dtype.
+/// Computes `x [n, in], weight [out, in], bias [out] -> [n, out]`, without gradients of weight and bias. The result is in x's dtype.
+/// On the CPU the product is in float32. On a GPU the values of the weight are rounded to x's dtype, as bitsandbytes does.
 ///
 /// # Panics
-/// If the inner sizes differ, or x is not on the CPU.
+/// If the inner sizes differ, or x and the weight are on different devices.
 pub(crate) fn linear_nf4(x: Tensor<2>, weight: &Weight, bias: Option<Tensor<1>>) -> Tensor<2> {
     assert_eq!(x.dims()[1], weight.shape()[1], "{:?} by the transpose of {:?}", x.dims(), weight.shape());
     let dtype = FloatDType::from(x.dtype());
-    let x = cast(x, FloatDType::F32);
+    let x = if weight.is_on_host() { cast(x, FloatDType::F32) } else { x };
     let y = cast(Tensor::from_dispatch(Dispatch::nf4_linear(x.into_dispatch(), weight.clone())), dtype);
     match bias {
         Some(bias) => y + bias.unsqueeze(),
@@ -104,6 +104,7 @@ mod tests {
     use burn::tensor::Device;
 
     use super::*;
+    use crate::nf4::Nf4Matrix;
     use crate::ops::{linear_frozen, linear_rows};
 
     fn values(n: usize, step: usize) -> Vec<f32> {
@@ -115,10 +116,11 @@ mod tests {
     fn products_are_those_of_the_dequantised_matrix() {
         let device = Device::flex();
         for (n, m, k, double) in [(1, 1, 1, false), (5, 70, 67, true), (130, 300, 192, true), (3, 9, 64, false)] {
-            let w = Arc::new(Nf4Matrix::new(&values(m * k, 613), [m, k], double));
+            let matrix = Nf4Matrix::new(&values(m * k, 613), [m, k], double);
+            let whole: Tensor<2> = tensor_from_vec(matrix.values(), [m, k], &device);
+            let w = Arc::new(Nf4Weight::new(matrix, &device));
             let x: Tensor<2> = tensor_from_vec(values(n * k, 7919), [n, k], &device);
             let bias: Tensor<1> = tensor_from_vec(values(m, 31), [m], &device);
-            let whole: Tensor<2> = tensor_from_vec(w.values(), [m, k], &device);
             let (ours, theirs) =
                 (linear_nf4(x.clone(), &w, Some(bias.clone())), linear_rows(x.clone(), whole.clone(), Some(bias)));
             assert_eq!(to_host(ours), to_host(theirs), "{n}x{m}x{k}");

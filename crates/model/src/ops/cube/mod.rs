@@ -18,6 +18,7 @@ pub(crate) mod head_top_k;
 pub(crate) mod heads;
 pub(crate) mod launch;
 mod linear;
+mod nf4;
 pub(crate) mod norm;
 pub(crate) mod optim;
 pub(crate) mod paged;

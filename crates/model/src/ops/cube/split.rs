@@ -36,9 +36,9 @@ fn sum(high: f32, low: f32, zero: u32) -> Split {
     Split { high: sum, low: low - rounded(sum - high, zero) }
 }
 
-/// Returns `x`. Some drivers simplify (a + b) − a to b and would lose the rounding error of b. They cannot assume that `zero` is
-/// 0.
+/// Returns `x`. Some drivers simplify (a + b) − a to b and would lose the rounding error of b; some do not round the product in
+/// a·b + c. They cannot assume that `zero` is 0.
 #[cube]
-fn rounded(x: f32, zero: u32) -> f32 {
+pub(super) fn rounded(x: f32, zero: u32) -> f32 {
     f32::reinterpret(u32::reinterpret(x) ^ zero)
 }
