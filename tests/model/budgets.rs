@@ -7,6 +7,8 @@ use std::path::Path;
 use std::process::Command;
 
 use burn::tensor::Device;
+use burnish::model::hf_config::HfConfig;
+use burnish::model::nf4::FourBit;
 use burnish::model::token_stats::TokenGrads;
 use burnish::model::{CausalLm, ComparisonTarget, Divergence, Gradients, Init, Sequence};
 use burnish::optim::{AdamWConfig, Learner, Optimizer, Schedule, schedule};
@@ -38,6 +40,11 @@ const KEYS: [usize; 2] = [33, 513];
 
 /// A model of random weights with this many layers.
 fn model(layers: usize, device: &Device) -> CausalLm {
+    model_as(layers, None, device)
+}
+
+/// Does what [`model`] does, with the matrices of its layers in this form.
+fn model_as(layers: usize, form: Option<FourBit>, device: &Device) -> CausalLm {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models/qwen2/config.json");
     let mut config: serde_json::Value = serde_json::from_slice(&std::fs::read(golden).unwrap()).unwrap();
     config["num_hidden_layers"] = layers.into();
@@ -45,7 +52,9 @@ fn model(layers: usize, device: &Device) -> CausalLm {
     config["max_position_embeddings"] = 1024.into();
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("config.json"), config.to_string()).unwrap();
-    CausalLm::load(folder.path(), Init::Random { seed: 5 }, device).unwrap()
+    let hf = HfConfig::read(folder.path()).unwrap();
+    let hf = form.map_or_else(|| Ok(hf.clone()), |form| hf.clone().quantised(form)).unwrap();
+    CausalLm::load_as(folder.path(), hf, Init::Random { seed: 5 }, device).unwrap()
 }
 
 /// Counts of a decode step of `rows` sequences: the difference that one additional token in the responses makes. The second
@@ -169,6 +178,14 @@ fn decoding(device: &Device, over: &mut Over) {
     layer.print("for two layers of them");
     over.hold("launches of a layer in a decode step", layer.launches().div_ceil(2));
     over.hold("launches outside the layers in a decode step", steps[0].clone().without(&layer).launches());
+    let in_4_bits = [2, 4].map(|layers| {
+        let model = model_as(layers, Some(FourBit { double_quant: true }), device);
+        let [step, _] = decode_steps(&model, ROWS[0], KEYS[0], plain, true);
+        step.print(&format!("decode step, {layers} layers in 4 bits, {} rows, {} keys", ROWS[0], KEYS[0]));
+        step
+    });
+    let layer = in_4_bits[1].clone().without(&in_4_bits[0]);
+    over.hold("launches of a layer in a decode step", layer.launches().div_ceil(2));
     for (name, sampling) in [
         ("top-k", Sampling { top_k: 20, ..plain }),
         ("greedy", Sampling { temperature: 0.0, ..plain }),

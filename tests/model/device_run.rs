@@ -5,6 +5,8 @@ use std::path::Path;
 use burn::backend::DispatchDevice;
 use burn::tensor::Device;
 use burn_cubecl::cubecl::MemoryScope;
+use burnish::model::hf_config::HfConfig;
+use burnish::model::nf4::FourBit;
 use burnish::model::token_stats::TokenGrads;
 use burnish::model::{CausalLm, Gradients, Init, Sequence};
 use burnish::optim::{AdamWConfig, Learner, Optimizer, Schedule, schedule};
@@ -97,6 +99,26 @@ fn training_steps_are_those_of_the_cpu_and_leave_no_memory_behind() {
     }
     assert!(bytes[0] > 0, "nothing lies on the device");
     assert_eq!(bytes[19], bytes[1], "bytes in use after steps 20 and 2; all: {bytes:?}");
+}
+
+/// On the device lie the codes and scales of a model in 4 bits, and no matrix of its layers.
+#[test]
+fn weights_in_4_bits_take_their_bytes_of_the_device() {
+    let Some(device) = named_device("the memory of weights in 4 bits") else { return };
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/models/qwen2/config.json");
+    let mut config: serde_json::Value = serde_json::from_slice(&std::fs::read(golden).unwrap()).unwrap();
+    (config["hidden_size"], config["intermediate_size"]) = (512.into(), 1024.into());
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("config.json"), config.to_string()).unwrap();
+    for double_quant in [false, true] {
+        let hf = HfConfig::read(folder.path()).unwrap().quantised(FourBit { double_quant }).unwrap();
+        let before = bytes_in_use(&device);
+        let model = CausalLm::load_as(folder.path(), hf, Init::Random { seed: 1 }, &device).unwrap();
+        let (held, expected) = (bytes_in_use(&device) - before, model.config.weight_bytes() as u64);
+        println!("{held} bytes on the device, {expected} in the estimate");
+        assert!(held.abs_diff(expected) < expected / 20, "{held} bytes on the device, {expected} in the estimate");
+        assert!(expected < model.num_parameters() as u64, "{expected} bytes of {} parameters", model.num_parameters());
+    }
 }
 
 #[test]

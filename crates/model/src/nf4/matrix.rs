@@ -35,7 +35,7 @@ const SMALLEST: f32 = 1e-38;
 
 /// A matrix [rows, columns] of 4-bit codes.
 #[derive(Clone, PartialEq)]
-pub struct Nf4Matrix {
+pub(crate) struct Nf4Matrix {
     shape: [usize; 2],
     /// Two codes in a byte, the first in the upper half.
     codes: Vec<u8>,
@@ -53,7 +53,7 @@ impl Nf4Matrix {
     ///
     /// # Panics
     /// If the number of values is not rows × columns.
-    pub fn new(values: &[f32], shape: [usize; 2], double_quant: bool) -> Self {
+    pub(crate) fn new(values: &[f32], shape: [usize; 2], double_quant: bool) -> Self {
         assert_eq!(values.len(), shape[0] * shape[1], "values of a matrix {shape:?}");
         let mut codes = vec![0; values.len().div_ceil(2)];
         let blocks = values.par_chunks(BLOCK).zip(codes.par_chunks_mut(BLOCK / 2));
@@ -75,12 +75,12 @@ impl Nf4Matrix {
     }
 
     /// [rows, columns]
-    pub fn shape(&self) -> [usize; 2] {
+    pub(crate) fn shape(&self) -> [usize; 2] {
         self.shape
     }
 
     /// Returns all values, row-major.
-    pub fn values(&self) -> Vec<f32> {
+    pub(crate) fn values(&self) -> Vec<f32> {
         let mut values = vec![0.0; self.shape[0] * self.shape[1]];
         values.par_chunks_mut(BLOCK * BLOCK).enumerate().for_each(|(part, values)| {
             let first = part * BLOCK * BLOCK;
@@ -123,7 +123,7 @@ impl Nf4Matrix {
     }
 
     /// The bytes of a matrix with this number of values.
-    pub fn bytes(values: u128, double_quant: bool) -> u128 {
+    pub(crate) fn bytes(values: u128, double_quant: bool) -> u128 {
         values.div_ceil(2) + Scales::bytes(values.div_ceil(BLOCK as u128), double_quant)
     }
 

@@ -16,10 +16,10 @@ mod settings;
 mod weight;
 
 pub use dynamic_map::dynamic_map;
-pub use matrix::Nf4Matrix;
 pub use settings::FourBit;
 pub use weight::Nf4Weight;
 
+pub(crate) use matrix::Nf4Matrix;
 pub(crate) use weight::LARGEST_PART;
 #[cfg(feature = "gpu")]
 pub(crate) use {matrix::BLOCK, on_gpu::GpuNf4, on_gpu::OFFSET, scales::GROUP};

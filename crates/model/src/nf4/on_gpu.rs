@@ -56,12 +56,12 @@ impl GpuNf4 {
         };
         let count = tables.len();
         let tables = primitive::<1>(tensor_from_vec(tables, [count], device));
-        let words = |bytes: &[u8]| upload(&tables, &words(bytes), DType::U32);
+        let sent = |bytes: &[u8]| upload(&tables, &words(bytes), DType::U32);
         Self {
             shape: matrix.shape(),
-            codes: words(codes),
+            codes: sent(codes),
             scales: upload(&tables, floats, DType::F32),
-            scale_codes: bytes.map(|bytes| words(bytes)),
+            scale_codes: bytes.map(|bytes| sent(bytes)),
             tables,
         }
     }

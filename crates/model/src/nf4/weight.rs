@@ -35,7 +35,7 @@ impl Nf4Weight {
     }
 
     /// [rows, columns]
-    pub fn shape(&self) -> [usize; 2] {
+    pub(crate) fn shape(&self) -> [usize; 2] {
         match &self.0 {
             Place::Host(matrix) => matrix.shape(),
             #[cfg(feature = "gpu")]

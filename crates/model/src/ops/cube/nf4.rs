@@ -23,7 +23,7 @@ use crate::ops::linear::LinearKernels;
 use crate::ops::nf4::Nf4Kernels;
 
 /// The largest number of rows that are multiplied without dequantising the weight to memory. Each value then takes half a byte of
-/// traffic in place of 4.5 bytes in bf16. Each row reads x again for every value, so many rows are faster by a matmul.
+/// traffic in place of 4.5 bytes in bf16, but each further row reads x again.
 const FEW: usize = 8;
 /// Codes in a word.
 const CODES: usize = 8;
@@ -244,7 +244,7 @@ mod tests {
     /// Sizes that 2, 8 and 64 do not divide, one with more blocks than a group has.
     const SIZES: [[usize; 2]; 8] = [[1, 1], [1, 63], [3, 64], [5, 7], [9, 149], [70, 67], [33, 513], [512, 96]];
 
-    /// Every part has the bits of the CPU's values, and the matrix is read back as it was.
+    /// Every part has the bits of the CPU's values, and the matrix is read back unchanged.
     #[test]
     fn dequantised_values_are_those_of_the_cpu_bit_for_bit() {
         let Some(device) = any_gpu() else { return };
