@@ -102,6 +102,12 @@ MODELS = {
         "hidden_size_per_layer_input": 0, "sliding_window": 7, "tie_word_embeddings": False, "rope_parameters": {
             "full_attention": {"rope_type": "linear", "rope_theta": 5e4, "factor": 8.0},
             "sliding_attention": {"rope_type": "default", "rope_theta": 3e3}}}),
+    "falcon_h1_factors": (t.FalconH1Config, {
+        **base, "mamba_d_ssm": 56, "mamba_n_heads": 7, "mamba_d_state": 12, "mamba_chunk_size": 16, "mamba_rms_norm": True,
+        "mamba_norm_before_gate": False, "projectors_bias": True, "mlp_bias": True, "tie_word_embeddings": True, "lm_head_multiplier": 0.7,
+        "embedding_multiplier": 2.0, "mlp_multipliers": [0.8, 1.3], "key_multiplier": 0.6, "attention_out_multiplier": 0.9,
+        "attention_in_multiplier": 1.2, "ssm_multipliers": [0.7, 1.1, 0.9, 1.3, 0.8], "ssm_in_multiplier": 1.25,
+        "ssm_out_multiplier": 0.6}),
     "granite4_attention": (t.GraniteMoeHybridConfig, {
         **base, "num_local_experts": 0, "shared_intermediate_size": 72, "layer_types": ["full_attention"] * 3, "attention_bias": True,
         "position_embedding_type": "rope", "attention_multiplier": 0.2, "mamba_n_heads": 8}),

@@ -392,7 +392,7 @@ fn published_sizes_of_granite_4() {
         (json!({"time_step_limit": [1.0, 0.5]}), "`time_step_limit` must be the smallest and the largest time step"),
         (
             json!({"mamba_d_head": 31}),
-            "`mamba_n_heads` 48 times `mamba_d_head` 31 must be `mamba_expand` 2 times the hidden size 768",
+            "`mamba_n_heads` 48 times `mamba_d_head` 31 must be `mamba_expand` times the hidden size, 1536",
         ),
         (json!({"mamba_n_groups": 5}), "`mamba_n_heads` 48 must be a multiple of `mamba_n_groups` 5"),
         (json!({"layer_types": types(31, &[])}), "`layer_types` must list the kind of each of the 32 layers"),
@@ -406,4 +406,40 @@ fn published_sizes_of_granite_4() {
     let mut limits = small.as_object().unwrap().clone();
     limits.extend(open.as_object().unwrap().clone());
     assert_eq!(read(&Value::Object(limits)).unwrap(), read(&small).unwrap());
+}
+
+/// The number of parameters that transformers counts for the smallest Falcon-H1 as published, with Python's spelling of infinity, and
+/// factors that biases exclude.
+#[test]
+fn published_sizes_of_falcon_h1() {
+    let published = r#"{
+        "architectures": ["FalconH1ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "attention_in_multiplier": 1.0,
+        "attention_out_multiplier": 0.9375, "attn_layer_indices": null, "bos_token_id": 1, "embedding_multiplier": 5.656854249492381,
+        "eos_token_id": 11, "head_dim": 64, "hidden_act": "silu", "hidden_size": 1024, "initializer_range": 0.02,
+        "intermediate_size": 2048, "key_multiplier": 0.390625, "lm_head_multiplier": 0.0390625, "mamba_chunk_size": 128,
+        "mamba_conv_bias": true, "mamba_d_conv": 4, "mamba_d_head": 64, "mamba_d_ssm": 1536, "mamba_d_state": 128,
+        "mamba_expand": 2, "mamba_n_groups": 1, "mamba_n_heads": 24, "mamba_norm_before_gate": false, "mamba_proj_bias": false,
+        "mamba_rms_norm": false, "mamba_use_mlp": true, "max_position_embeddings": 16384, "mlp_bias": false,
+        "mlp_expansion_factor": 8, "mlp_multipliers": [0.8838834764831844, 0.5859375], "model_type": "falcon_h1",
+        "num_attention_heads": 8, "num_hidden_layers": 36, "num_key_value_heads": 2, "num_logits_to_keep": 1, "pad_token_id": 0,
+        "projectors_bias": false, "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 100000000000.0,
+        "ssm_in_multiplier": 1.25, "ssm_multipliers": [0.35, 0.25, 0.35, 0.5, 0.35], "ssm_out_multiplier": 0.23,
+        "tie_word_embeddings": false, "time_step_floor": 0.0001, "time_step_limit": [0.0, Infinity], "time_step_max": 0.1,
+        "time_step_min": 0.001, "time_step_rank": "auto", "torch_dtype": "bfloat16", "use_cache": true, "vocab_size": 32784
+    }"#;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("config.json"), published).unwrap();
+    let decoder = HfConfig::read(folder.path()).unwrap().decoder().unwrap();
+    assert_eq!((decoder.num_parameters(), decoder.mlp_factors), (521_411_104, Some([0.883_883_5, 0.585_937_5])));
+    assert_eq!(decoder.attention_scale, Some(0.390625 / 8.0));
+    for (change, message) in [
+        (json!({"attention_bias": true}), "`attention_bias` with `attention_in_multiplier` or `key_multiplier` is not supported"),
+        (json!({"mamba_proj_bias": true}), "`ssm_in_multiplier: 1.25` with `mamba_proj_bias` is not supported"),
+        (json!({"mlp_multipliers": [1.0]}), "`mlp_multipliers` must be 2 numbers, not [1.0]"),
+        (json!({"mamba_use_mlp": false}), "`mamba_use_mlp: false` is not supported"),
+    ] {
+        let changed = HfConfig::read(folder.path()).unwrap().overridden(change.as_object().unwrap().clone());
+        let error = format!("{:#}", changed.decoder().unwrap_err());
+        assert!(error.contains(message), "{message}: {error}");
+    }
 }

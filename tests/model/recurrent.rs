@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use crate::device::{assert_same, cases, device, has_bfloat16, on_cpu};
 
 /// A golden model, and changes of its config.
-const MODELS: [(&str, &str); 8] = [
+const MODELS: [(&str, &str); 10] = [
     ("qwen3_5_text", r#"{}"#),
     ("lfm2", r#"{"conv_bias": true, "conv_L_cache": 4}"#),
     // Projections as Qwen3-Next's files hold them, and heads of other sizes.
@@ -31,6 +31,8 @@ const MODELS: [(&str, &str); 8] = [
     ("qwen3_5_moe_text", r#"{"num_experts_per_tok": 8}"#),
     ("granitemoehybrid", r#"{}"#),
     ("granitemoehybrid_experts", r#"{"num_experts_per_tok": 6, "time_step_limit": [0.0, 3.0]}"#),
+    ("falcon_h1", r#"{"mamba_rms_norm": true, "mamba_norm_before_gate": false}"#),
+    ("falcon_h1_factors", r#"{}"#),
 ];
 
 /// A model with random weights, small enough for well-conditioned gradients, and a vocabulary of 256 tokens.

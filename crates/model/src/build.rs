@@ -12,7 +12,7 @@ use super::experts::{Experts, FeedForward, Mixture, MixtureConfig};
 use super::latent_attention::LatentAttention;
 use super::latent_shape::LatentShape;
 use super::layer_inputs::TABLE;
-use super::linear_attention::{ConvKernel, DeltaNet, DeltaNetShape, Mamba, MambaShape, RecurrentKind, ShortConv};
+use super::linear_attention::{ConvKernel, DeltaNet, DeltaNetShape, Mamba, MambaNorm, MambaShape, RecurrentKind, ShortConv};
 use super::matrix::Matrix;
 use super::nf4::{FourBit, Nf4Matrix, Nf4Weight};
 use super::ops::tensor_from_vec;
@@ -111,12 +111,12 @@ impl Builder<'_> {
         let (c, h, residual) = (self.c, self.c.hidden_size, self.c.residual);
         let recurrent = c.recurrent(layer);
         Ok(Block {
-            self_attn: match (recurrent, c.latent) {
-                (None, None) => Some(self.attention(&format!("{at}.self_attn"), layer)?),
+            self_attn: match (c.has_attention(layer), c.latent) {
+                (true, None) => Some(self.attention(&format!("{at}.self_attn"), layer)?),
                 _ => None,
             },
-            latent_attn: match (recurrent, c.latent) {
-                (None, Some(shape)) => Some(self.latent_attention(&format!("{at}.latent_attn"), shape)?),
+            latent_attn: match (c.has_attention(layer), c.latent) {
+                (true, Some(shape)) => Some(self.latent_attention(&format!("{at}.latent_attn"), shape)?),
                 _ => None,
             },
             linear_attn: match recurrent {
@@ -301,13 +301,16 @@ impl Builder<'_> {
     fn mamba(&mut self, at: &str, shape: MambaShape) -> Result<Mamba> {
         let (h, scan) = (self.c.hidden_size, shape.scan);
         Ok(Mamba {
-            in_proj: self.linear(&format!("{at}.in_proj"), shape.projected(), h, shape.bias)?,
+            in_proj: self.linear(&format!("{at}.in_proj"), shape.projected(), h, shape.bias[0])?,
             conv1d: self.kernel(&format!("{at}.conv1d"), scan.width(), shape.kernel, shape.conv_bias)?,
             a_log: self.vector(&format!("{at}.a_log"), scan.heads)?,
             dt_bias: self.vector(&format!("{at}.dt_bias"), scan.heads)?,
             skip: self.vector(&format!("{at}.skip"), scan.heads)?,
-            norm: Norm { weight: Some(self.vector(&format!("{at}.norm.weight"), scan.values())?), bias: None },
-            out_proj: self.linear(&format!("{at}.out_proj"), h, scan.values(), shape.bias)?,
+            norm: match shape.norm {
+                MambaNorm::None => None,
+                _ => Some(Norm { weight: Some(self.vector(&format!("{at}.norm.weight"), scan.values())?), bias: None }),
+            },
+            out_proj: self.linear(&format!("{at}.out_proj"), h, scan.values(), shape.bias[1])?,
         })
     }
 

@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::experts::{FileExperts, MixtureConfig};
 use super::hf_reader::HfReader;
 use super::latent_shape::LatentShape;
-use super::layer_shape::{GlobalAttention, LayerInputs};
+use super::layer_shape::{GlobalAttention, LayerInputs, ParallelMixers};
 use super::linear_attention::{RecurrentKind, RecurrentLayers};
 use super::naming::{self, Naming, TensorLocation};
 use super::nf4::FourBit;
@@ -149,6 +149,8 @@ pub struct DecoderConfig {
     /// True if the output projection has a bias.
     pub o_bias: bool,
     pub mlp_bias: bool,
+    /// Factors on the gate of an MLP before its activation, and on the result.
+    pub mlp_factors: Option<[f32; 2]>,
     /// Factor on q·k; 1/√head_dim if `None`.
     pub attention_scale: Option<f32>,
     pub attention_softcap: Option<f32>,
@@ -161,8 +163,10 @@ pub struct DecoderConfig {
     /// The sizes of attention over latent keys and values, in place of the projections of q, k and v. `head_dim` then is the size
     /// of a head in the attention operation.
     pub latent: Option<LatentShape>,
-    /// The layers without attention; `None` if every layer has attention.
+    /// The layers with a recurrence; `None` for a model without such layers.
     pub recurrent_layers: Option<RecurrentLayers>,
+    /// Set if recurrent layers have attention too.
+    pub parallel: Option<ParallelMixers>,
     /// Sliding window of each layer: the number of latest keys that a query sees; all if `None`.
     pub windows: Vec<Option<usize>>,
     /// Factor on embedded tokens.
@@ -206,7 +210,7 @@ impl DecoderConfig {
         self.rope().into_iter().chain(self.window_rope())
     }
 
-    /// The kind of a recurrent layer; `None` for a layer of attention.
+    /// The kind of a recurrent layer; `None` for a layer of attention alone.
     pub fn recurrent(&self, layer: usize) -> Option<RecurrentKind> {
         self.recurrent_layers.as_ref().filter(|recurrent| recurrent.layers[layer]).map(|recurrent| recurrent.kind)
     }
@@ -270,6 +274,7 @@ impl HfReader<'_> {
             qkv_bias: false,
             o_bias: false,
             mlp_bias: false,
+            mlp_factors: None,
             attention_scale: None,
             attention_softcap: None,
             logit_scale: None,
@@ -277,6 +282,7 @@ impl HfReader<'_> {
             output_gate: false,
             latent: None,
             recurrent_layers: None,
+            parallel: None,
             windows: vec![None; layers],
             embedding_scale: None,
             embedding_norm: false,

@@ -50,7 +50,7 @@ pub struct Attention {
 
 #[derive(Module, Debug)]
 pub struct Block {
-    /// `None` for a layer with another mixer of tokens.
+    /// `None` for a layer with another mixer of tokens alone.
     pub self_attn: Option<Attention>,
     pub(crate) latent_attn: Option<LatentAttention>,
     pub(crate) linear_attn: Option<DeltaNet>,
@@ -236,7 +236,11 @@ impl Block {
             return attention.forward(x, shape, pass, layer, mixer);
         }
         if let (Some(mamba), Some(RecurrentKind::Mamba(shape))) = (&self.mamba, pass.config.recurrent(layer)) {
-            return mamba.forward(x, shape, pass, layer, mixer);
+            let Some((attention, factors)) = self.self_attn.as_ref().zip(pass.config.parallel) else {
+                return mamba.forward(x, shape, pass, layer, mixer);
+            };
+            let y = mamba.forward(x.clone(), shape, pass, layer, mixer) * factors.recurrence;
+            return y + attention.forward(x, pass, layer, mixer, shared) * factors.attention;
         }
         match (&self.self_attn, &self.linear_attn, &self.conv, pass.config.recurrent(layer)) {
             (Some(attention), ..) => attention.forward(x, pass, layer, mixer, shared),

@@ -1,5 +1,5 @@
 //! The shapes in which layers of one decoder differ: attention with and without a window, layers that reuse keys and values of
-//! an earlier layer, inputs of each layer (Gemma 4).
+//! an earlier layer, inputs of each layer (Gemma 4), both attention and a recurrence (Falcon-H1).
 
 /// The attention of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +41,13 @@ pub struct GlobalAttention {
     pub kv_heads: usize,
     pub head_dim: usize,
     pub keys_are_values: bool,
+}
+
+/// Layers whose attention and recurrence read the same input, and the factors on their results before these are added.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ParallelMixers {
+    pub attention: f32,
+    pub recurrence: f32,
 }
 
 /// Inputs of each layer in addition to the residual stream, made of a token's row in a second table and of its embedding.

@@ -191,7 +191,7 @@ impl DecoderConfig {
     /// The different shapes of attention, each with its number of layers.
     fn attention_shapes(&self) -> Vec<(AttentionShape, usize)> {
         let mut shapes: Vec<(AttentionShape, usize)> = Vec::new();
-        for layer in (0..self.num_hidden_layers).filter(|layer| self.recurrent(*layer).is_none()) {
+        for layer in (0..self.num_hidden_layers).filter(|layer| self.has_attention(*layer)) {
             let shape = self.attention(layer);
             match shapes.iter_mut().find(|(other, _)| *other == shape) {
                 Some((_, layers)) => *layers += 1,
@@ -329,7 +329,8 @@ impl DecoderConfig {
                 let sources = (0..self.num_hidden_layers).filter(|layer| self.is_source(*layer));
                 let shared: usize = sources.map(|layer| 2 * self.attention(layer).keys()).sum();
                 let row = mlp(self.widest_mlp()).max(self.mixture_row());
-                self.layers() * h + norms + largest.max(recurrent) + row + shared as ElementCount
+                let mixers = if self.parallel.is_some() { largest + recurrent } else { largest.max(recurrent) };
+                self.layers() * h + norms + mixers + row + shared as ElementCount
             }
             false => {
                 let attentions: ElementCount =

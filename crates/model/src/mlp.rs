@@ -25,10 +25,15 @@ impl Mlp {
             Some(both) => pass.linear(x, layer) + both.clone().narrow(1, first, width),
             None => pass.linear(x, layer),
         };
+        let factors = pass.config.mlp_factors;
+        let scaled = |y: Tensor<2>, number: usize| match factors {
+            Some(factors) => y * factors[number],
+            None => y,
+        };
         let inner = match &self.gate_proj {
-            Some(gate) => glu(product(x.clone(), gate, 0), product(x, &self.up_proj, width), kind),
+            Some(gate) => glu(scaled(product(x.clone(), gate, 0), 0), product(x, &self.up_proj, width), kind),
             None => act(pass.linear(x, &self.up_proj), kind),
         };
-        pass.linear(inner, &self.down_proj)
+        scaled(pass.linear(inner, &self.down_proj), 1)
     }
 }

@@ -38,9 +38,14 @@ impl DecoderConfig {
         self.intermediate_size * if self.double_wide && self.source(layer).is_some() { 2 } else { 1 }
     }
 
+    /// True if a layer has attention.
+    pub(crate) fn has_attention(&self, layer: usize) -> bool {
+        self.recurrent(layer).is_none() || self.parallel.is_some()
+    }
+
     /// True if a layer has its own keys and values.
     pub(crate) fn keeps_keys(&self, layer: usize) -> bool {
-        self.recurrent(layer).is_none() && self.source(layer).is_none()
+        self.has_attention(layer) && self.source(layer).is_none()
     }
 
     /// The width of the inputs of all layers; 0 for a model without them.

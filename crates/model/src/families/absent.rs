@@ -79,7 +79,6 @@ pub static ABSENT: &[AbsentModels] = &[
         model_types: &[
             "bailing_hybrid",
             "bamba",
-            "falcon_h1",
             "falcon_mamba",
             "inkling2_loop_text",
             "inkling2_text",

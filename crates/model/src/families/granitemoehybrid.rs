@@ -2,15 +2,14 @@
 //! hybrids, with the factors of Granite 3. The models without Mamba-2 (Granite 4.0 Micro) rotate. Mixtures (Tiny, Small) have a
 //! shared expert.
 
-use anyhow::{Result, bail, ensure};
+use anyhow::bail;
 
 use super::{Family, granite};
 use crate::config::{DecoderConfig, Positions};
 use crate::experts::{ExpertLayout, MixtureConfig, SharedExpert};
 use crate::hf_reader::HfReader;
-use crate::linear_attention::{MambaShape, RecurrentKind, RecurrentLayers};
+use crate::linear_attention::{RecurrentKind, RecurrentLayers};
 use crate::naming::{Naming, PLAIN};
-use crate::ops::ScanShape;
 use crate::rope::{RopeConfig, RopeScaling};
 
 pub(super) const FAMILY: Family = Family {
@@ -43,7 +42,10 @@ pub(super) const FAMILY: Family = Family {
             qkv_bias: bias,
             o_bias: bias,
             recurrent_layers: match recurrent {
-                true => Some(RecurrentLayers { layers: is_recurrent, kind: RecurrentKind::Mamba(mamba(config, hidden)?) }),
+                true => Some(RecurrentLayers {
+                    layers: is_recurrent,
+                    kind: RecurrentKind::Mamba(config.mamba(config.expanded(hidden)?, "`mamba_expand` times the hidden size")?),
+                }),
                 false => None,
             },
             naming: &NAMING,
@@ -101,45 +103,4 @@ static NAMING: Naming = Naming {
 fn unused_rope(config: &HfReader) -> RopeConfig {
     config.unused(&["rope_parameters", "rope_scaling", "rope_theta"]);
     RopeConfig { theta: 10_000.0, partial: 1.0, scaling: RopeScaling::Default, attention_factor: 1.0, reversed: false }
-}
-
-fn mamba(config: &HfReader, hidden: usize) -> Result<MambaShape> {
-    // The result does not depend on the rows of a chunk.
-    config.unused(&["mamba_chunk_size"]);
-    let (heads, expand) = (config.heads_or("mamba_n_heads", 128)?, config.heads_or("mamba_expand", 2)?);
-    let values = expand.checked_mul(hidden).filter(|values| *values <= 1 << 40);
-    let Some(values) = values else { bail!("`mamba_expand` {expand} times the hidden size {hidden} is too large") };
-    let head_dim = match config.get("mamba_d_head") {
-        Some(auto) if auto == "auto" => values / heads,
-        _ => config.heads_or("mamba_d_head", values / heads)?,
-    };
-    ensure!(
-        heads.checked_mul(head_dim) == Some(values),
-        "`mamba_n_heads` {heads} times `mamba_d_head` {head_dim} must be `mamba_expand` {expand} times the hidden size {hidden}"
-    );
-    let (groups, state_dim) = (config.heads_or("mamba_n_groups", 1)?, config.heads_or("mamba_d_state", 256)?);
-    ensure!(heads.is_multiple_of(groups), "`mamba_n_heads` {heads} must be a multiple of `mamba_n_groups` {groups}");
-    let fits = |a: usize| state_dim.checked_mul(a).is_some_and(|size| size <= 1 << 40);
-    ensure!(fits(values) && fits(groups), "`mamba_d_state` {state_dim} is too large");
-    Ok(MambaShape {
-        scan: ScanShape { heads, head_dim, groups, state_dim, limits: limits(config)? },
-        kernel: config.kernel("mamba_d_conv", 4)?,
-        conv_bias: config.bool_or("mamba_conv_bias", true)?,
-        bias: config.bool_or("mamba_proj_bias", false)?,
-    })
-}
-
-/// Reads the smallest and the largest time step. transformers 5 writes infinity as `{"__float__": "Infinity"}`.
-fn limits(config: &HfReader) -> Result<[f32; 2]> {
-    let Some(value) = config.get("time_step_limit") else { return Ok([0.0, f32::INFINITY]) };
-    let number = |item: &serde_json::Value| match item.get("__float__").unwrap_or(item).as_str() {
-        Some("Infinity") => Some(f32::INFINITY),
-        Some(_) => None,
-        None => item.as_f64().map(|number| number as f32),
-    };
-    let numbers = value.as_array().and_then(|items| items.iter().map(number).collect::<Option<Vec<f32>>>());
-    match numbers.as_deref() {
-        Some([min, max]) if 0.0 <= *min && min <= max => Ok([*min, *max]),
-        _ => bail!("`time_step_limit` must be the smallest and the largest time step, as [0.0, 1.0], not {value}"),
-    }
 }

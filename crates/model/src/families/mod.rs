@@ -8,6 +8,7 @@ mod deepseek_v3;
 #[cfg(test)]
 mod example;
 mod exaone4;
+mod falcon_h1;
 mod family;
 mod gemma;
 mod gemma2;
@@ -80,6 +81,7 @@ pub static FAMILIES: &[Family] = &[
     olmo3::FAMILY,
     granite::FAMILY,
     granitemoehybrid::FAMILY,
+    falcon_h1::FAMILY,
     glm::FAMILY,
     glm4::FAMILY,
     arcee::FAMILY,

@@ -44,8 +44,21 @@ pub struct MambaShape {
     pub kernel: usize,
     /// True if the convolution has a bias.
     pub conv_bias: bool,
-    /// True if the projections have biases.
-    pub bias: bool,
+    /// True if the projection into the layer, and the one out of it, have a bias.
+    pub bias: [bool; 2],
+    pub norm: MambaNorm,
+    /// Factors on the projected z, x, B, C and time steps.
+    pub factors: [f32; 5],
+}
+
+/// The norm of a layer of Mamba-2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MambaNorm {
+    None,
+    /// norm(y · silu(z))
+    BehindGate,
+    /// norm(y) · silu(z)
+    BeforeGate,
 }
 
 impl MambaShape {
@@ -102,8 +115,10 @@ impl RecurrentKind {
             Self::ShortConv { kernel, bias } => h * kernel + if bias { 5 * h } else { 0 },
             Self::Mamba(shape) => {
                 let (width, has) = (shape.scan.width(), usize::from);
-                let biases = has(shape.conv_bias) * width + has(shape.bias) * (shape.projected() + h);
-                width * shape.kernel + 3 * shape.scan.heads + shape.scan.values() + biases
+                let [into, out] = shape.bias;
+                let biases = has(shape.conv_bias) * width + has(into) * shape.projected() + has(out) * h;
+                let norm = has(shape.norm != MambaNorm::None) * shape.scan.values();
+                width * shape.kernel + 3 * shape.scan.heads + norm + biases
             }
         }
     }

@@ -74,21 +74,22 @@ fn projections(config: &DecoderConfig, layer: usize) -> Vec<(String, usize, usiz
     let (h, i, shape) = (config.hidden_size, config.mlp_width(layer), config.attention(layer));
     let (q, kv) = (shape.queries(), shape.keys());
     let queries = if config.output_gate { 2 * q } else { q };
-    let mixing: Vec<(String, usize, usize)> = match (config.recurrent(layer), config.latent) {
-        (None, Some(latent)) => {
+    let mut mixing: Vec<(String, usize, usize)> = match (config.has_attention(layer), config.latent) {
+        (true, Some(latent)) => {
             let named = |(name, input, output, _)| (format!("latent_attn.{name}"), input, output);
             latent.linears(h, config.num_attention_heads).into_iter().map(named).collect()
         }
-        (None, None) => {
+        (true, None) => {
             let keys = [("k_proj", h, kv), ("v_proj", h, kv)].into_iter().take(shape.kv_projections());
             let attention = [("q_proj", h, queries)].into_iter().chain(keys).chain([("o_proj", q, h)]);
             attention.map(|(name, input, output)| (format!("self_attn.{name}"), input, output)).collect()
         }
-        (Some(kind), _) => {
-            let named = |(name, input, output)| (format!("{}.{name}", kind.name()), input, output);
-            kind.linears(h).into_iter().map(named).collect()
-        }
+        (false, _) => Vec::new(),
     };
+    if let Some(kind) = config.recurrent(layer) {
+        let named = |(name, input, output)| (format!("{}.{name}", kind.name()), input, output);
+        mixing.extend(kind.linears(h).into_iter().map(named));
+    }
     let in_mlp = |(name, input, output): (&str, usize, usize)| (format!("mlp.{name}"), input, output);
     let Some(mixture) = config.mixture.as_ref().filter(|mixture| mixture.layers[layer]) else {
         let gate = config.gated.then_some(("gate_proj", h, i));
