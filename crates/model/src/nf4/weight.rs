@@ -20,7 +20,7 @@ pub struct Nf4Weight(Place);
 enum Place {
     Host(Nf4Matrix),
     #[cfg(feature = "gpu")]
-    Gpu(GpuNf4),
+    Gpu(Box<GpuNf4>),
 }
 
 impl Nf4Weight {
@@ -28,7 +28,7 @@ impl Nf4Weight {
     pub(crate) fn new(matrix: Nf4Matrix, device: &Device) -> Self {
         #[cfg(feature = "gpu")]
         if !is_cpu(device) {
-            return Self(Place::Gpu(GpuNf4::new(&matrix, device)));
+            return Self(Place::Gpu(GpuNf4::new(&matrix, device).into()));
         }
         assert!(is_cpu(device), "a build without GPUs has no kernels for them");
         Self(Place::Host(matrix))
