@@ -20,7 +20,8 @@
 //!
 //! The stages without rewards have their own tables: [`token_loss`] (supervised fine-tuning, [`token_loss::TOKEN_LOSSES`]),
 //! [`preference`] (pairs and labelled responses, [`preference::PREFERENCE_LOSSES`]) and [`ranking`] (reward models). Distillation on
-//! given texts and on the policy's own samples share [`top_k_divergence`]; [`teacher_loss`] has losses of the policy's own samples
+//! given texts and on the policy's own samples share [`top_k_divergence`]; [`uld`] compares models with other tokens;
+//! [`teacher_loss`] has losses of the policy's own samples
 //! that read the teacher's probability of the sampled token ([`teacher_loss::TEACHER_LOSSES`]), and
 //! [`reprompt`] chooses what a teacher is shown.
 //!
@@ -47,6 +48,7 @@ pub mod rounding;
 pub mod teacher_loss;
 pub mod token_loss;
 pub mod top_k_divergence;
+pub mod uld;
 pub mod value_loss;
 
 mod column;

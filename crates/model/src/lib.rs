@@ -28,6 +28,7 @@ pub mod device;
 #[cfg(feature = "gpu")]
 pub mod device_failure;
 pub mod devices;
+mod distributions;
 mod ema;
 pub mod experts;
 pub mod families;
@@ -79,6 +80,7 @@ pub mod weights;
 
 pub use causal_lm::{CausalLm, Init};
 pub use config::DecoderConfig;
+pub use distributions::{DistributionLoss, Distributions};
 pub use experts::{RouterLog, RouterStats};
 pub use families::{FAMILIES, Family};
 pub use gradients::Gradients;

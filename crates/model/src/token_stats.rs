@@ -273,7 +273,7 @@ impl CausalLm {
 
     /// Makes a forward and backward pass with the head `through`. It gets the policy's hidden states and matrix, the targets, the
     /// comparison, and the gradient of the matrix to add to. It returns the gradient of the hidden states.
-    fn backward_through(
+    pub(super) fn backward_through(
         &self,
         sequences: &[Sequence],
         temperature: f32,
@@ -314,7 +314,7 @@ impl CausalLm {
     }
 
     /// The number of rows of the head.
-    fn vocabulary(&self) -> usize {
+    pub(super) fn vocabulary(&self) -> usize {
         self.net.head().val().dims()[0]
     }
 
@@ -371,7 +371,7 @@ impl CausalLm {
     }
 
     /// The head over the hidden states that predict the response tokens, outside any graph.
-    fn predicting(&self, layout: &Layout, temperature: f32) -> HeadInput {
+    pub(super) fn predicting(&self, layout: &Layout, temperature: f32) -> HeadInput {
         self.head_input(self.predicting_states(layout), temperature)
     }
 
@@ -395,7 +395,7 @@ impl CausalLm {
 }
 
 /// The owned values of a [`Head`].
-struct HeadInput {
+pub(super) struct HeadInput {
     hidden: Tensor<2>,
     w: Tensor<2>,
     /// The divisor that was applied to the hidden states.
@@ -412,7 +412,7 @@ impl HeadInput {
         self
     }
 
-    fn view(&self) -> Head<'_> {
+    pub(super) fn view(&self) -> Head<'_> {
         Head { hidden: &self.hidden, w: &self.w, softcap: self.softcap }
     }
 }

@@ -138,14 +138,14 @@ fn ref_kl(case: &PeerCase) -> Value {
 }
 
 /// Logits of a case as the hidden states of a head whose matrix is the identity.
-struct Logits {
-    hidden: Tensor<2>,
-    identity: Tensor<2>,
-    vocabulary: usize,
+pub(super) struct Logits {
+    pub hidden: Tensor<2>,
+    pub identity: Tensor<2>,
+    pub vocabulary: usize,
 }
 
 impl Logits {
-    fn new(case: &PeerCase, name: &str, temperature: f64) -> Self {
+    pub(super) fn new(case: &PeerCase, name: &str, temperature: f64) -> Self {
         let rows = case.json["in"][name].as_array().unwrap().iter().flat_map(|row| row.as_array().unwrap());
         let rows: Vec<Vec<f32>> =
             rows.map(|row| row.as_array().unwrap().iter().map(|x| (number(x) / temperature) as f32).collect()).collect();

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::case::PeerCase;
-use super::{a2po, batches, corrections, distillation, echo, estimators, policy_losses, preferences, terms};
+use super::{a2po, batches, corrections, distillation, echo, estimators, policy_losses, preferences, terms, uld};
 
 /// The precision of our side; values may differ by this share of max(1, |value|).
 #[derive(Clone, Copy)]
@@ -47,6 +47,7 @@ pub(super) const TABLES: &[&[Entry]] = &[
     distillation::ENTRIES,
     echo::ENTRIES,
     a2po::ENTRIES,
+    uld::ENTRIES,
     preferences::ENTRIES,
 ];
 

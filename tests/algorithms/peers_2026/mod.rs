@@ -13,6 +13,7 @@ mod not_yet;
 mod policy_losses;
 mod preferences;
 mod terms;
+mod uld;
 mod walk;
 
 pub(crate) use entry::covers;

@@ -11,5 +11,4 @@ pub(super) const NOT_YET: &[(&str, &str)] = &[
     ("opsd_alignment", "the teacher passes over hint and sample as prompt and response, so that nothing is cut off"),
     ("sdpo_loss", "its parts are in self_distillation and losses.rs: sampled_token and vanilla, added by distillation_loss_coef"),
     ("teacher_ema", "the average of crates/model/src/ema.rs, which is tested there"),
-    ("gold_uld", "not built"),
 ];

@@ -130,7 +130,7 @@ pub(super) fn composed_backward(
     Tensor::cat(dh, 0)
 }
 
-fn logits(head: Head, tokens: &Range<usize>) -> Tensor<2> {
+pub(super) fn logits(head: Head, tokens: &Range<usize>) -> Tensor<2> {
     let x = wide(products(head, tokens));
     match head.softcap {
         Some(Softcap { cap, temperature }) => (x / cap).tanh() * (cap / temperature),

@@ -11,10 +11,12 @@
 //! - `flex`: the implementation on the CPU, and `fused_backward` for losses whose terms read only their own token;
 //! - `gpu`: the implementation on GPUs, and `gpu_gradient_inputs`, its per-token inputs;
 //! - `composed`: burn's operations for other cases (f64, and bfloat16 on the CPU);
+//! - `distributions`: whole distributions of chosen tokens;
 //! - `divergence`: the formulas; `top_k`: the sparse teacher; `sparse`: the measures on its tokens.
 
 mod calls;
 mod composed;
+mod distributions;
 mod divergence;
 mod flex;
 mod fused_backward;
@@ -30,6 +32,7 @@ mod top_k;
 mod types;
 
 pub use calls::{head_backward, head_fused_backward, head_log_probs, head_stats, head_top_k};
+pub use distributions::{head_distributions, head_distributions_backward};
 pub use divergence::Divergence;
 pub(crate) use fused_backward::tokens_at_once;
 pub(crate) use products::GPU_CHUNK;
