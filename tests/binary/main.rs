@@ -89,5 +89,6 @@ mod threads;
 mod tldr;
 mod tokenizer_folders;
 mod transcripts;
+mod uld;
 mod validation;
 mod weights_last;

@@ -267,6 +267,7 @@ const CHANGES: &[(ChangeEffect, &[&str])] = &[
     (Effect, &["distillation.**"]),
     (Validation, &["teacher.*", "algorithm.temperature", "algorithm.kd_coef"]),
     (Validation, &["algorithm.log_prob_min_clamp", "algorithm.loss_top_k", "algorithm.loss_add_tail"]),
+    (Validation, &["algorithm.use_extended_uld", "algorithm.uld_*"]),
 ];
 
 /// Setting of the initial KL coefficient.

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::example::DistillExample;
 use super::teacher::Teacher;
 use crate::pipelines::sft;
 use crate::pipelines::stage::{Measured, StageBatch};
 use burnish_algorithm::top_k_divergence;
 use burnish_config::schema::{DistillAlgorithmConfig, DistillDivergence};
-use burnish_data::SftExample;
 use burnish_model::token_stats::TokenGrads;
 use burnish_model::{CausalLm, ComparisonTarget, Divergence, Gradients, SparseMeasure, TokenStats};
 use burnish_tracking::Metrics;
@@ -24,17 +24,19 @@ pub(super) struct KdLoss {
 }
 
 impl KdLoss {
-    pub(super) fn from_config(algorithm: &DistillAlgorithmConfig) -> Self {
+    /// Returns the loss; `None` for a teacher with other tokens.
+    pub(super) fn from_config(algorithm: &DistillAlgorithmConfig) -> Option<Self> {
         let divergence = match algorithm.loss_type {
             DistillDivergence::ForwardKl => Divergence::ForwardKl,
             DistillDivergence::ReverseKl => Divergence::ReverseKl,
             DistillDivergence::CrossEntropy => Divergence::CrossEntropy,
             DistillDivergence::Jsd => Divergence::jsd(algorithm.beta),
+            DistillDivergence::Uld => return None,
         };
         let min = algorithm.log_prob_min_clamp.map(|min| min as f32);
         let add_tail = algorithm.loss_add_tail;
         let sparse = algorithm.support().map(|(beta, _)| SparseMeasure::Divergence { beta, add_tail });
-        Self { divergence, temperature: algorithm.temperature as f32, kd_coef: algorithm.kd_coef, min, sparse }
+        Some(Self { divergence, temperature: algorithm.temperature as f32, kd_coef: algorithm.kd_coef, min, sparse })
     }
 
     /// Returns the passes over a micro-batch: one for both parts, or one for each if the divergence has a temperature other than
@@ -53,17 +55,17 @@ impl KdLoss {
 
 /// A pass, with the weights of the parts of the loss that it computes.
 #[derive(Clone, Copy)]
-struct Part {
-    temperature: f32,
-    nll: Option<f64>,
-    kd: Option<f64>,
+pub(super) struct Part {
+    pub temperature: f32,
+    pub nll: Option<f64>,
+    pub kd: Option<f64>,
     /// True if a divergence over some tokens may be negative, and counts as 0 then.
-    bounded: bool,
+    pub bounded: bool,
 }
 
 impl Part {
     /// Returns the gradient of every token. `k`: the top-k of a teacher whose other tokens are unknown.
-    fn token_grads(self, weights: &[f64], stats: &TokenStats, k: Option<usize>) -> TokenGrads {
+    pub(super) fn token_grads(self, weights: &[f64], stats: &TokenStats, k: Option<usize>) -> TokenGrads {
         let (_, slopes) = divergences(stats, k.filter(|_| self.bounded));
         let of_likelihood = |share: f64| weights.iter().map(|weight| (-share * weight) as f32).collect();
         let of_divergence = |share: f64| {
@@ -104,7 +106,7 @@ pub struct DistillSums {
 pub(super) fn pass(
     loss: &KdLoss,
     teacher: Option<&Teacher>,
-    batch: &StageBatch<SftExample>,
+    batch: &StageBatch<DistillExample>,
     of_all: f64,
     slice: &[usize],
     model: &CausalLm,
@@ -115,7 +117,7 @@ pub(super) fn pass(
     let mut sums = DistillSums::default();
     for micro in batch.micro_batches(slice) {
         let of_micro = batch.sequences_of(&micro);
-        let weights = micro.iter().flat_map(|&i| sft::weights(batch.examples[i]));
+        let weights = micro.iter().flat_map(|&i| sft::weights(&batch.examples[i].student));
         let weights: Vec<f64> = weights.map(|weight| f64::from(weight) / of_all).collect();
         let share = batch.share_of(&micro);
         let places: Vec<usize> = micro.iter().map(|&i| offset + batch.rows[i]).collect();
@@ -151,7 +153,7 @@ pub(super) fn pass(
 }
 
 impl DistillSums {
-    fn add(&mut self, part: Part, weights: &[f64], stats: &TokenStats, k: Option<usize>) {
+    pub(super) fn add(&mut self, part: Part, weights: &[f64], stats: &TokenStats, k: Option<usize>) {
         // The value of an untrained token may be NaN, which a weight of 0 would not remove.
         let sum = |column: &[f32]| -> f64 {
             column.iter().zip(weights).filter(|(_, weight)| **weight != 0.0).map(|(&x, weight)| f64::from(x) * weight).sum()
@@ -180,6 +182,12 @@ impl DistillSums {
                 *total += x;
             }
         }
+    }
+
+    /// Adds a distance of `value`, which has this weight in the loss.
+    pub(super) fn add_distance(&mut self, weight: f64, value: f64) {
+        self.loss += weight * value;
+        *self.divergence.get_or_insert(0.0) += value;
     }
 
     /// Adds the sums of both; values that neither has are left out.

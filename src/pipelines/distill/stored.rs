@@ -10,11 +10,11 @@ use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use sha2::{Digest, Sha256};
 
+use super::example::DistillExample;
 use crate::pipelines::sft;
 use crate::pipelines::stage::StageExample;
 use crate::pipelines::stored_numbers::{CHECKSUM, LOG_PROBS, checksum};
 use burnish_config::schema::LogitsDtype;
-use burnish_data::SftExample;
 use burnish_distributed::Ranks;
 use burnish_model::TopK;
 use burnish_util::foreign;
@@ -33,7 +33,7 @@ pub(super) struct FileRequirements {
 
 impl FileRequirements {
     pub(super) fn new(
-        examples: &[&SftExample],
+        examples: &[&DistillExample],
         teacher: Option<String>,
         temperature: f64,
         top_k: Option<usize>,
@@ -51,8 +51,8 @@ impl FileRequirements {
 }
 
 /// Returns true for each predicted token of an example that is trained.
-fn trained(example: &SftExample) -> Vec<bool> {
-    sft::weights(example).iter().map(|&weight| weight != 0.0).collect()
+fn trained(example: &DistillExample) -> Vec<bool> {
+    sft::weights(&example.student).iter().map(|&weight| weight != 0.0).collect()
 }
 
 fn hex(hash: Sha256) -> String {
@@ -87,7 +87,7 @@ pub(super) struct StoredTopK {
 
 impl StoredTopK {
     /// Creates space for these examples.
-    pub(super) fn empty(examples: &[&SftExample], k: usize) -> Self {
+    pub(super) fn empty(examples: &[&DistillExample], k: usize) -> Self {
         Self::with_trained(examples.iter().map(|example| trained(example)).collect(), k)
     }
 

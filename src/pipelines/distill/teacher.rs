@@ -1,7 +1,8 @@
 //! The teacher of a distillation: a model, or its stored top-k tokens at every trained token.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 
+use super::example::DistillExample;
 use super::stored::{self, FileRequirements, StoredTopK};
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::{check_model, is_bfloat16};
@@ -10,7 +11,7 @@ use crate::job::teacher::check_tokens;
 use crate::pipelines::stage::{StageExample, StageInputs, decoder};
 use burnish_config::DistillConfig;
 use burnish_config::schema::{LossSupport, StageConfig};
-use burnish_data::SftExample;
+use burnish_data::Tokenizer;
 use burnish_distributed::Ranks;
 use burnish_model::hf_config::HfConfig;
 use burnish_model::{CausalLm, Cut, DecoderConfig, Init, Sequence, TopK};
@@ -42,7 +43,7 @@ impl Teacher {
     /// If the teacher has other tokens than the student, or if weights or a file cannot be read or do not fit.
     pub(super) fn open(
         config: &DistillConfig,
-        inputs: &StageInputs<SftExample>,
+        inputs: &StageInputs<DistillExample>,
         student: &CausalLm,
         ranks: &Ranks,
     ) -> Result<Self> {
@@ -106,7 +107,11 @@ impl Teacher {
 }
 
 /// Returns the requirements of this run on a file.
-fn file_requirements(config: &DistillConfig, inputs: &StageInputs<SftExample>, student: &CausalLm) -> Result<FileRequirements> {
+fn file_requirements(
+    config: &DistillConfig,
+    inputs: &StageInputs<DistillExample>,
+    student: &CausalLm,
+) -> Result<FileRequirements> {
     let own = &config.teacher;
     let examples: Vec<_> = inputs.train.iter().chain(&inputs.val).collect();
     let teacher = own.path.as_ref().map(|path| stored::fingerprint(path.as_path())).transpose().context(KEY)?;
@@ -117,7 +122,7 @@ fn file_requirements(config: &DistillConfig, inputs: &StageInputs<SftExample>, s
 fn written(
     teacher: &CausalLm,
     config: &DistillConfig,
-    inputs: &StageInputs<SftExample>,
+    inputs: &StageInputs<DistillExample>,
     vocabulary: usize,
     ranks: &Ranks,
 ) -> StoredTopK {
@@ -149,18 +154,36 @@ fn load(config: &DistillConfig, student: &CausalLm) -> Result<CausalLm> {
     Ok(teacher.computing(is_bfloat16(config.teacher.dtype, config.trainer.device, &student.device), false))
 }
 
+/// Returns the teacher's own tokenizer, with the date of the student's chat template.
+///
+/// # Errors
+/// If the teacher's folder has none, or it cannot be read.
+pub(super) fn tokenizer(config: &DistillConfig, student: &Tokenizer) -> Result<Tokenizer> {
+    let path = config.teacher.path.as_ref().with_context(|| format!("{KEY} is unset"))?;
+    let own = Tokenizer::load(path.as_path()).and_then(|own| own.with_ends_of(path.as_path())).context(KEY)?;
+    Ok(own.with_date(student.date().clone()))
+}
+
 /// Checks that the teacher has the tokens of the run and reads its sequences.
 ///
 /// # Errors
 /// If config.json cannot be read, the tokens differ, or the positions do not suffice.
-fn check(config: &DistillConfig, inputs: &StageInputs<SftExample>) -> Result<Option<DecoderConfig>> {
+fn check(config: &DistillConfig, inputs: &StageInputs<DistillExample>) -> Result<Option<DecoderConfig>> {
     let Some(path) = &config.teacher.path else { return Ok(None) };
     let theirs = HfConfig::read(path.as_path()).and_then(|hf| hf.decoder()).context(KEY)?;
-    let longest = inputs.train.iter().chain(&inputs.val).flat_map(StageExample::sequences).map(|s| s.len()).max();
-    check_model(&theirs, &inputs.tokenizer, longest.unwrap_or(0), "data.max_length").with_context(|| format!("{KEY}={path}"))?;
+    let examples = || inputs.train.iter().chain(&inputs.val);
+    if config.algorithm.is_uld() {
+        let longest = examples().filter_map(|example| example.teacher.as_ref()).map(|row| row.document.ids.len()).max();
+        let own = tokenizer(config, &inputs.tokenizer)?;
+        check_model(&theirs, &own, longest.unwrap_or(0), "data.max_length").with_context(|| format!("{KEY}={path}"))?;
+        return Ok(Some(theirs));
+    }
+    let longest = examples().flat_map(StageExample::sequences).map(|s| s.len()).max();
     let own = decoder(config)?;
     let teacher = SecondModel { key: KEY, folder: path.as_path(), role: "teacher", first: "student" };
-    check_tokens(teacher, &inputs.tokenizer, (theirs.vocab_size, own.vocab_size))?;
+    check_tokens(teacher, &inputs.tokenizer, (theirs.vocab_size, own.vocab_size))
+        .map_err(|error| anyhow!("{error:#}; for a teacher with other tokens, write algorithm.loss_type=uld"))?;
+    check_model(&theirs, &inputs.tokenizer, longest.unwrap_or(0), "data.max_length").with_context(|| format!("{KEY}={path}"))?;
     let common = own.vocab_size.min(theirs.vocab_size);
     let compared = config.algorithm.loss_top_k;
     ensure!(compared <= common, "algorithm.loss_top_k={compared} is more than the {common} tokens of the vocabulary");
@@ -183,7 +206,7 @@ pub(super) fn memory(config: &DistillConfig, memory: &mut MemoryEstimate) -> Res
 }
 
 /// Describes the teacher for users, after the checks of a run.
-pub(super) fn describe(config: &DistillConfig, inputs: &StageInputs<SftExample>) -> Result<String> {
+pub(super) fn describe(config: &DistillConfig, inputs: &StageInputs<DistillExample>) -> Result<String> {
     let decoder = check(config, inputs)?;
     let own = &config.teacher;
     let model = || own.path.as_ref().map_or_else(|| "a teacher".to_owned(), ToString::to_string);

@@ -7,4 +7,4 @@ mod rows;
 
 pub(super) use example::{total_weight, weights};
 pub use objective::{Sft, choices};
-pub(super) use rows::{read, unused_options};
+pub(super) use rows::{read, read_for_two, unused_options};

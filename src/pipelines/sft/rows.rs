@@ -7,7 +7,7 @@ use crate::job::words::ToLayer;
 use crate::pipelines::stage::{ChatKeys, RowFiles};
 use burnish_config::SftConfig;
 use burnish_config::schema::{self, LossPart, OneOrMany, SftDataConfig};
-use burnish_data::examples::{LossMask, SftColumns, SftOptions, load_sft, pack};
+use burnish_data::examples::{LossMask, SftColumns, SftOptions, TwoTexts, load_sft, load_two_texts, pack};
 use burnish_data::{SftExample, Tokenizer};
 
 /// Reads and tokenizes rows, and packs them into units.
@@ -15,6 +15,33 @@ use burnish_data::{SftExample, Tokenizer};
 /// # Errors
 /// If a file or row cannot be read; the message names it.
 pub(in crate::pipelines) fn read(data: &SftDataConfig, tokenizer: &Tokenizer, rows: &RowFiles) -> Result<Vec<SftExample>> {
+    let documents = load_sft(&rows.files, tokenizer, &options(data, rows)?)?;
+    check_columns(data, rows)?;
+    let Some(packing) = data.packing else { return Ok(documents.into_iter().map(SftExample::single).collect()) };
+    units(pack(documents, packing.to_layer(), data.unit_length()))
+}
+
+/// Reads rows in the tokens of a student and of a teacher with another tokenizer. Nothing is packed.
+///
+/// # Errors
+/// If a file or row cannot be read; the message names it.
+pub(in crate::pipelines) fn read_for_two(
+    data: &SftDataConfig,
+    student: &Tokenizer,
+    teacher: &Tokenizer,
+    rows: &RowFiles,
+) -> Result<Vec<TwoTexts>> {
+    let texts = load_two_texts(&rows.files, student, teacher, &options(data, rows)?)?;
+    check_columns(data, rows)?;
+    Ok(texts)
+}
+
+/// Checks that columns exist which the settings name and no row needs.
+fn check_columns(data: &SftDataConfig, rows: &RowFiles) -> Result<()> {
+    if data.text_key.is_some() { Ok(()) } else { chat_keys(data).check::<SftConfig>(&rows.files, &[]) }
+}
+
+fn options(data: &SftDataConfig, rows: &RowFiles) -> Result<SftOptions> {
     let columns = columns(data);
     let mask = loss_mask(data, &columns);
     ensure!(
@@ -23,11 +50,10 @@ pub(in crate::pipelines) fn read(data: &SftDataConfig, tokenizer: &Tokenizer, ro
         data.loss_mask.iter().map(|part| part.as_str()).collect::<Vec<_>>().join(","),
         form(data)
     );
-    let keys = chat_keys(data);
     let splits = matches!(data.packing, Some(schema::PackingMethod::BfdSplit | schema::PackingMethod::Wrapped));
-    let options = SftOptions {
+    Ok(SftOptions {
         columns,
-        chat: keys.columns(),
+        chat: chat_keys(data).columns(),
         loss_mask: mask,
         usual_mask: data.loss_mask.contains(&LossPart::Auto),
         assistant_mask: data.assistant_mask.to_layer(),
@@ -36,13 +62,7 @@ pub(in crate::pipelines) fn read(data: &SftDataConfig, tokenizer: &Tokenizer, ro
         overlong: data.truncation.to_layer(),
         chat_kwargs: data.apply_chat_template_kwargs.clone().into_iter().collect(),
         reading: rows.reading,
-    };
-    let documents = load_sft(&rows.files, tokenizer, &options)?;
-    if data.text_key.is_none() {
-        keys.check::<SftConfig>(&rows.files, &[])?;
-    }
-    let Some(packing) = data.packing else { return Ok(documents.into_iter().map(SftExample::single).collect()) };
-    units(pack(documents, packing.to_layer(), data.unit_length()))
+    })
 }
 
 /// Returns the units with a trained token; the others could fill a whole batch.

@@ -8,6 +8,7 @@ mod select;
 mod supervised;
 mod tokenizers;
 mod turns;
+mod two_tokenizers;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -56,6 +56,17 @@ pub struct DistillAlgorithmConfig {
     pub temperature: f64,
     pub kd_coef: f64,
     pub log_prob_min_clamp: Option<f64>,
+    pub use_extended_uld: bool,
+    pub uld_token_merge_strategy: UldTokenMerge,
+    pub uld_use_hybrid_loss: bool,
+    pub uld_hybrid_matched_weight: Option<f64>,
+    pub uld_hybrid_unmatched_weight: Option<f64>,
+    pub uld_crossentropy_weight: f64,
+    pub uld_distillation_weight: f64,
+    pub uld_student_temperature: f64,
+    pub uld_teacher_temperature: f64,
+    pub uld_skip_student_eos: bool,
+    pub uld_skip_teacher_eos: bool,
 }
 
 choices! {
@@ -65,6 +76,15 @@ choices! {
         ReverseKl = "reverse_kl",
         Jsd = "jsd",
         CrossEntropy = "cross_entropy",
+        Uld = "uld",
+    }
+}
+
+choices! {
+    /// The distribution of several tokens that are compared as one.
+    pub enum UldTokenMerge {
+        Bayesian = "bayesian",
+        Observed = "observed",
     }
 }
 
@@ -94,7 +114,7 @@ impl DistillAlgorithmConfig {
     /// Returns β and the models whose `loss_top_k` most probable tokens are compared; `None` for the whole vocabulary.
     pub fn support(&self) -> Option<(f64, LossSupport)> {
         let beta = match self.loss_type {
-            DistillDivergence::ForwardKl | DistillDivergence::CrossEntropy => 0.0,
+            DistillDivergence::ForwardKl | DistillDivergence::CrossEntropy | DistillDivergence::Uld => 0.0,
             DistillDivergence::ReverseKl => 1.0,
             DistillDivergence::Jsd => self.beta,
         };
@@ -108,7 +128,12 @@ impl DistillAlgorithmConfig {
 
     /// True if the loss is only the likelihood, so that no teacher is needed.
     pub fn is_without_teacher(&self) -> bool {
-        self.kd_coef == 0.0
+        if self.is_uld() { self.uld_distillation_weight == 0.0 } else { self.kd_coef == 0.0 }
+    }
+
+    /// True if the teacher reads its own tokens.
+    pub fn is_uld(&self) -> bool {
+        self.loss_type == DistillDivergence::Uld
     }
 }
 
@@ -127,6 +152,9 @@ impl Schema for DistillConfig {
     fn validate(&self, report: &mut Report) {
         stage::validate(self.stage(), report);
         let (teacher, algorithm) = (&self.teacher, &self.algorithm);
+        if algorithm.is_uld() {
+            uld(self, report);
+        }
         if algorithm.is_without_teacher() {
             return;
         }
@@ -151,7 +179,7 @@ impl Schema for DistillConfig {
             let message = "`algorithm.loss_top_k` has no cross_entropy; its gradient is that of forward_kl";
             report.wrong("algorithm.loss_type", message, "write algorithm.loss_type=forward_kl");
         }
-        if sparse && algorithm.loss_type != DistillDivergence::ForwardKl {
+        if sparse && !algorithm.is_uld() && algorithm.loss_type != DistillDivergence::ForwardKl {
             let message = "with the teacher's top-k tokens, `algorithm.loss_type` must be forward_kl, KL(T ‖ π)";
             report.wrong(
                 "algorithm.loss_type",
@@ -159,5 +187,31 @@ impl Schema for DistillConfig {
                 "write algorithm.loss_type=forward_kl, or remove teacher.top_k and teacher.logits_file",
             );
         }
+    }
+}
+
+/// Checks the settings of a teacher with other tokens.
+fn uld(config: &DistillConfig, report: &mut Report) {
+    let (teacher, algorithm) = (&config.teacher, &config.algorithm);
+    let set = [
+        ("teacher.top_k", teacher.top_k.is_some(), "null"),
+        ("teacher.logits_file", teacher.logits_file.is_some(), "null"),
+        ("algorithm.loss_top_k", algorithm.loss_top_k > 0, "0"),
+    ];
+    for (key, _, off) in set.into_iter().filter(|(_, set, _)| *set) {
+        let message = format!("`algorithm.loss_type=uld` compares whole vocabularies, and `{key}` some tokens of one");
+        report.wrong(key, message, format!("write {key}={off}"));
+    }
+    if config.data.packing.is_some() {
+        let message = "`algorithm.loss_type=uld` reads each row in the tokens of two models, and they cannot be packed alike";
+        report.wrong("data.packing", message, "write data.packing=null");
+    }
+    if algorithm.uld_hybrid_matched_weight.is_some() != algorithm.uld_hybrid_unmatched_weight.is_some() {
+        let message = "`uld_hybrid_matched_weight` and `uld_hybrid_unmatched_weight` are set together";
+        report.wrong("algorithm.uld_hybrid_matched_weight", message, "write both, or neither for weights by the vocabularies");
+    }
+    if algorithm.uld_distillation_weight == 0.0 && algorithm.uld_crossentropy_weight == 0.0 {
+        let message = "`uld_distillation_weight` and `uld_crossentropy_weight` are both 0, so there is no loss";
+        report.wrong("algorithm.uld_distillation_weight", message, "write algorithm.uld_distillation_weight=1");
     }
 }

@@ -29,7 +29,11 @@ pub(super) const ABSENT: &[(&str, &str)] = &[
     ("ipo", "use `trl dpo --loss_type ipo`"),
     ("bco", "TRL recommends KTO instead: `trainer dpo` with algorithm.loss_type=kto"),
     ("nash_md xpo", NOT_ONLINE),
-    ("gold distillation async_distillation minillm sdft sdpo ssd iw_opd server_distillation self_distillation", NOT_TEACHER),
+    (
+        "gold",
+        "use `trainer distill` with algorithm.loss_type=uld, and the same names of settings (uld_…); responses come from the data",
+    ),
+    ("distillation async_distillation minillm sdft sdpo ssd iw_opd server_distillation self_distillation", NOT_TEACHER),
     (
         "dppo gfpo gmpo papo grpo_with_replay_buffer",
         "convert the command as `trl grpo`, and choose a similar loss (docs/algorithms.md)",

@@ -27,6 +27,7 @@ pub use overlong::Overlong;
 pub use pair::{PairColumns, PairOptions, ScoredPart, TokenizedPair, load_pairs, read_pairs};
 pub use place::RowPlace;
 pub use row_variables::ChatColumns;
+pub use sft::{AnswerTokens, TwoTexts, load_two_texts, read_two_texts};
 pub use sft::{AssistantMask, LossMask, Packing, SftColumns, SftOptions, load_sft, pack, read_sft};
 pub use steps::{LabelledSteps, StepLabel, StepMark, StepOptions, StepRows, load_steps, read_steps};
 pub use tally::{CHANGED_ROWS, ReadRows, Tally};

@@ -208,6 +208,15 @@ impl Tokenizer {
         self.inner.vocabulary().token_to_id(token)
     }
 
+    /// Returns the ids of the tokens that the vocabularies of both spell alike, [own, other's], in the order of the own ids.
+    pub fn same_spelling(&self, other: &Self) -> Vec<[u32; 2]> {
+        let others = other.inner.vocabulary().get_vocab(true);
+        let own = self.inner.vocabulary().get_vocab(true);
+        let mut pairs: Vec<[u32; 2]> = own.iter().filter_map(|(text, id)| Some([*id, *others.get(text)?])).collect();
+        pairs.sort_unstable();
+        pairs
+    }
+
     /// Returns the ids of texts that are exactly one token each.
     ///
     /// # Errors

@@ -54,7 +54,7 @@ pub fn read_sft(files: &[PathBuf], tokenizer: &Tokenizer, options: &SftOptions) 
     Ok(ReadRows::from_outcomes(outcomes.into_iter().flatten().collect(), malformed))
 }
 
-fn open(files: &[PathBuf], options: &SftOptions) -> Result<FileRows> {
+pub(super) fn open(files: &[PathBuf], options: &SftOptions) -> Result<FileRows> {
     let columns: Vec<(&str, &str)> = match &options.columns {
         SftColumns::Text { text_key } => vec![("data.text_key", text_key)],
         SftColumns::Completion { prompt_key, completion_key } => {
@@ -83,7 +83,7 @@ fn open(files: &[PathBuf], options: &SftOptions) -> Result<FileRows> {
 }
 
 /// Returns the examples of a row: one, or one per conversation written by `trainer generate`.
-fn tokens(row: &Row, tokenizer: &Tokenizer, options: &SftOptions) -> Result<Vec<SftTokens>> {
+pub(super) fn tokens(row: &Row, tokenizer: &Tokenizer, options: &SftOptions) -> Result<Vec<SftTokens>> {
     let one = match &options.columns {
         SftColumns::Text { text_key } => text::read(row, text_key, tokenizer),
         SftColumns::Completion { prompt_key, completion_key } => {
@@ -110,7 +110,7 @@ fn tokens(row: &Row, tokenizer: &Tokenizer, options: &SftOptions) -> Result<Vec<
 }
 
 /// Cuts a document to `max_length`. The inner error is the reason for skipping the row.
-fn cut(mut document: Document, options: &SftOptions) -> Result<Result<Document, &'static str>> {
+pub(super) fn cut(mut document: Document, options: &SftOptions) -> Result<Result<Document, &'static str>> {
     let (length, max) = (document.ids.len(), options.max_length);
     if length > max {
         match options.overlong {
