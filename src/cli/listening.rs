@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::Error;
 
-use burnish_server::{ListenOptions, ServerLimits};
+use burnish_server::{CorsOrigins, ListenOptions, ServerLimits};
 use burnish_util::secret::remember;
 
 #[derive(Args)]
@@ -38,6 +38,10 @@ pub(crate) struct ListenArgs {
     /// repeated. With --token-env every name is accepted
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_host: Vec<String>,
+    /// Origin of another server whose pages may ask this one, such as http://localhost:3000; may be repeated. * allows every page,
+    /// and needs --token-env
+    #[arg(long, value_name = "ORIGIN")]
+    pub(crate) cors_origin: Vec<String>,
 }
 
 impl ListenArgs {
@@ -54,7 +58,12 @@ impl ListenArgs {
             in_flight: self.max_bytes_in_flight.get(),
         };
         let token = self.token_env.as_deref().map(token).transpose()?;
-        Ok(ListenOptions { host: self.host.clone(), port, allowed_hosts: self.allow_host.clone(), token, limits })
+        let cors = CorsOrigins::new(&self.cors_origin).context("--cors-origin")?;
+        ensure!(
+            token.is_some() || !cors.allow_all(),
+            "--cors-origin *: every page in a browser of this machine could use the server; set --token-env NAME, or name the origins"
+        );
+        Ok(ListenOptions { host: self.host.clone(), port, allowed_hosts: self.allow_host.clone(), cors, token, limits })
     }
 
     /// Warns if other machines reach the server without a token.

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use std::thread;
 use std::time::Duration;
 
-use burnish::server::{Handler, Hosts, HttpError, HttpResponse, RequestBody, ServerLimits, json_response, serve};
+use burnish::server::{CorsOrigins, Handler, Hosts, HttpError, HttpResponse, RequestBody, ServerLimits, json_response, serve};
 use burnish::util::interrupt::Interrupt;
 use hyper::StatusCode;
 use hyper::http::request::Parts;
@@ -35,7 +35,9 @@ static SERVER: LazyLock<SocketAddr> = LazyLock::new(|| {
     let limits = ServerLimits { body: 1 << 16, body_bound: "the bound of bytes,", ..ServerLimits::SHOWING };
     thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(serve(listener, Arc::new(Echo), Hosts::loopback(), limits, &Interrupt::default())).unwrap();
+        runtime
+            .block_on(serve(listener, Arc::new(Echo), (Hosts::loopback(), CorsOrigins::default()), limits, &Interrupt::default()))
+            .unwrap();
     });
     address
 });

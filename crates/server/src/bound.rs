@@ -9,6 +9,7 @@ use anyhow::{Context, Error, Result};
 use tokio::runtime;
 
 use super::bearer::Bearer;
+use super::cors::CorsOrigins;
 use super::handler::Handler;
 use super::hosts::Hosts;
 use super::limits::ServerLimits;
@@ -22,6 +23,8 @@ pub struct ListenOptions {
     pub port: u16,
     /// Further names by which clients may address the server.
     pub allowed_hosts: Vec<String>,
+    /// The pages of other servers that may ask.
+    pub cors: CorsOrigins,
     /// The bearer token that clients must send; `None` if they need none.
     pub token: Option<String>,
     pub limits: ServerLimits,
@@ -31,6 +34,7 @@ pub struct ListenOptions {
 pub struct BoundServer {
     listener: TcpListener,
     hosts: Hosts,
+    cors: CorsOrigins,
     token: Bearer,
     limits: ServerLimits,
 }
@@ -41,10 +45,10 @@ impl BoundServer {
     /// # Errors
     /// If the address is taken, or is not one of this machine.
     pub fn new(options: &ListenOptions) -> Result<Self> {
-        let ListenOptions { host, port, allowed_hosts, token, limits } = options;
+        let ListenOptions { host, port, allowed_hosts, cors, token, limits } = options;
         let listener = TcpListener::bind((host.as_str(), *port)).with_context(|| format!("cannot listen at {host}:{port}"))?;
         let hosts = Hosts::for_server(host, allowed_hosts, token.is_some());
-        Ok(Self { listener, hosts, token: Bearer(token.clone()), limits: *limits })
+        Ok(Self { listener, hosts, cors: cors.clone(), token: Bearer(token.clone()), limits: *limits })
     }
 
     /// Binds a port of the loopback address; 0 takes any free one. Clients of this machine need no token.
@@ -53,7 +57,7 @@ impl BoundServer {
     /// If the port is taken.
     pub fn loopback(port: u16, limits: ServerLimits) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
-        Ok(Self { listener, hosts: Hosts::loopback(), token: Bearer(None), limits })
+        Ok(Self { listener, hosts: Hosts::loopback(), cors: CorsOrigins::default(), token: Bearer(None), limits })
     }
 
     /// Returns the address of the server.
@@ -84,7 +88,7 @@ impl BoundServer {
         let runtime = runtime::Builder::new_current_thread().enable_all().max_blocking_threads(readers).build()?;
         let served = runtime.block_on(async {
             tokio::select! {
-                served = serve(self.listener, handler, self.hosts, self.limits, interrupt) => Ok(served?),
+                served = serve(self.listener, handler, (self.hosts, self.cors), self.limits, interrupt) => Ok(served?),
                 error = broken => Err(error),
             }
         });

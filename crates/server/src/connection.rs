@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::activity::{Activities, Activity, RequestInProgress, SentBody};
+use super::cors::CorsOrigins;
 use super::handler::Handler;
 use super::hosts::Hosts;
 use super::http_error::{HttpError, HttpResponse};
@@ -34,6 +35,7 @@ const HEADERS: usize = 100;
 pub(crate) struct Shared<S> {
     pub(crate) handler: Arc<S>,
     pub hosts: Hosts,
+    pub cors: CorsOrigins,
     pub limits: ServerLimits,
     pub bodies: Bodies,
     pub(crate) activities: Activities,
@@ -88,17 +90,21 @@ impl<S: Handler> Shared<S> {
 
     async fn answer(self: Arc<Self>, request: Request<Incoming>, activity: &Arc<Activity>) -> hyper::Response<SentBody> {
         let name = format!("{} {}", request.method(), request.uri().path());
+        let page = self.cors.allowed(request.headers()).cloned();
         let answer = tokio::select! {
             answer = self.received(request, activity) => answer,
             () = self.stopped(GRACE) => Err(HttpError::busy("the server is stopping")),
         };
-        let (response, request) = match answer {
+        let (mut response, request) = match answer {
             Ok((response, request)) => (response, Some(request)),
             Err(error) => {
                 self.handler.on_error(&name, &error);
                 (self.handler.error_response(error), None)
             }
         };
+        if let Some(page) = page {
+            CorsOrigins::share(page, response.headers_mut());
+        }
         response.map(|body| SentBody { body, _request: request })
     }
 
@@ -108,7 +114,10 @@ impl<S: Handler> Shared<S> {
         activity: &Arc<Activity>,
     ) -> Result<(HttpResponse, RequestInProgress), HttpError> {
         let (head, body) = request.into_parts();
-        self.hosts.check(&head)?;
+        self.hosts.check(&head, &self.cors)?;
+        if let Some(response) = self.cors.preflight(&head) {
+            return Ok((response, activity.begin()));
+        }
         self.handler.admit(&head)?;
         let body = self.bodies.receive(&head, body).await?;
         let request = activity.begin();

@@ -10,6 +10,7 @@ use hyper::header::{HOST, HeaderName, ORIGIN};
 use hyper::http::request::Parts;
 use hyper::http::uri::Authority;
 
+use super::cors::CorsOrigins;
 use super::http_error::HttpError;
 use burnish_util::platform::host_name;
 
@@ -51,11 +52,11 @@ impl Hosts {
         }
     }
 
-    /// Checks the host that a request names, and the page that sent it.
+    /// Checks the host that a request names, and the page that sent it, which may be one of `cors`.
     ///
     /// # Errors
     /// 400 for a request without exactly one host, 403 for a foreign name or page.
-    pub(super) fn check(&self, head: &Parts) -> Result<(), HttpError> {
+    pub(super) fn check(&self, head: &Parts, cors: &CorsOrigins) -> Result<(), HttpError> {
         let host = only(head, HOST)?.ok_or_else(|| HttpError::malformed("the header Host is missing"))?;
         if head.uri.authority().is_some_and(|authority| authority.as_str() != host) {
             return Err(HttpError::malformed("the request names another server than its header Host"));
@@ -66,7 +67,7 @@ impl Hosts {
             return forbidden(format!("this server is not {host:?}"));
         }
         match only(head, ORIGIN)? {
-            Some(origin) if origin.strip_prefix("http://") != Some(host) => {
+            Some(origin) if origin.strip_prefix("http://") != Some(host) && cors.allowed(&head.headers).is_none() => {
                 forbidden(format!("pages of {origin:?} may not ask this server"))
             }
             _ => Ok(()),
@@ -95,7 +96,7 @@ mod tests {
                 request = request.header(name, *value);
             }
             let (head, ()) = request.body(()).unwrap().into_parts();
-            hosts.check(&head).map_or_else(|error| error.status.as_u16(), |()| 200)
+            hosts.check(&head, &CorsOrigins::default()).map_or_else(|error| error.status.as_u16(), |()| 200)
         };
         // Status for each host: of a loopback server, of a server for others, and of a server with a token.
         for (host, loopback, others, token) in [

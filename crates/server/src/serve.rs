@@ -11,6 +11,7 @@ use tokio::time::{sleep, timeout};
 
 use super::activity::Activities;
 use super::connection::{GRACE, Shared};
+use super::cors::CorsOrigins;
 use super::handler::Handler;
 use super::hosts::Hosts;
 use super::limits::ServerLimits;
@@ -30,7 +31,7 @@ const TURNED_AWAY: usize = 64;
 const FULL: &str = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\n\
                     content-length: 34\r\n\r\n{\"error\":\"too many connections\"}\r\n";
 
-/// Serves until the interrupt, and ends within a second of it. Idle connections are closed at once, requests in progress have
+/// Serves requests to the hosts, of their own pages and those of `cors`, until the interrupt, and ends within a second of it. Idle connections are closed at once, requests in progress have
 /// half a second, and the rest get status 503.
 ///
 /// # Errors
@@ -38,7 +39,7 @@ const FULL: &str = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: applicatio
 pub async fn serve<S: Handler>(
     listener: std::net::TcpListener,
     handler: Arc<S>,
-    hosts: Hosts,
+    (hosts, cors): (Hosts, CorsOrigins),
     limits: ServerLimits,
     interrupt: &Interrupt,
 ) -> io::Result<()> {
@@ -46,8 +47,15 @@ pub async fn serve<S: Handler>(
     let listener = TcpListener::from_std(listener)?;
     let limits = limits.within_open_files();
     let (stop, stopping) = watch::channel(false);
-    let shared =
-        Arc::new(Shared { handler, hosts, limits, bodies: Bodies::new(limits), activities: Activities::default(), stopping });
+    let shared = Arc::new(Shared {
+        handler,
+        hosts,
+        cors,
+        limits,
+        bodies: Bodies::new(limits),
+        activities: Activities::default(),
+        stopping,
+    });
     let places = Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS)));
     let porters = Arc::new(Semaphore::new(TURNED_AWAY));
     // A client that has not completed a request for this time makes room for others.
