@@ -32,6 +32,16 @@ impl ApiPath {
         }
     }
 
+    /// Returns the name of the address, without the name of a model.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Complete(Api::Chat) => CHAT,
+            Self::Complete(Api::Text) => TEXT,
+            Self::Models => MODELS,
+            Self::Model(_) => "/v1/models/NAME",
+        }
+    }
+
     /// Returns the methods that the address takes.
     pub(crate) fn methods(&self) -> Methods {
         match self {

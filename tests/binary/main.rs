@@ -78,6 +78,8 @@ mod serve;
 mod serve_memory;
 mod serve_page;
 mod serve_rm;
+mod serve_scores;
+mod serve_tools;
 mod settings;
 mod signals;
 mod starting;

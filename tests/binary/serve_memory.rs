@@ -53,7 +53,8 @@ const CHAT: &[&str] = &[
     "/messages/2/tool_call_id",
 ];
 /// The same of a text completion.
-const TEXT: &[&str] = &["/prompt", "/prompt/0", "/x", "/suffix", "/user", "/conversation", "/metadata/x"];
+const TEXT: &[&str] =
+    &["/prompt", "/prompt/0", "/x", "/suffix", "/echo", "/prompt_logprobs", "/user", "/conversation", "/metadata/x"];
 
 /// Sets a value at a pointer, and makes lists and objects on the way.
 fn set(body: &mut Value, pointer: &str, value: Value) {

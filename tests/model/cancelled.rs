@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use burnish::model::{CausalLm, Init};
-use burnish::rollout::{Arrival, Engine, NativeEngine, Response, Sampling, TurnRequest, TurnSettings, Turns};
+use burnish::rollout::{Arrival, Engine, NativeEngine, Response, Sampling, TurnRequest, TurnSettings, Turns, WantedScores};
 use burnish::util::rng::Stream;
 
 use crate::device::device;
@@ -27,7 +27,7 @@ impl Clients {
     fn turn(&self, sequence: usize, ids: Vec<u32>) -> Arrival {
         let sampling = Sampling { max_tokens: LONG, min_tokens: LONG, ..Sampling::PLAIN };
         let (stream, cancelled) = (Stream::new(1, "cancelled", &[sequence as u64]), Some(self.left[sequence].clone()));
-        let turn = TurnRequest { ids: ids.into(), sampling, stream, stops: None, cancelled };
+        let turn = TurnRequest { ids: ids.into(), sampling, scores: WantedScores::default(), stream, stops: None, cancelled };
         Arrival { sequence, turn: Some(turn) }
     }
 }

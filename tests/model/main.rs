@@ -33,4 +33,5 @@ mod reward_model;
 mod rollout;
 mod sampling_extremes;
 mod saved_models;
+mod scores;
 mod transformers;

@@ -33,7 +33,7 @@ pub(crate) fn model_folders(root: &Path) -> Vec<PathBuf> {
 }
 
 /// The golden models of a supported family with a language-model head; on a GPU, every third, which are of all kinds.
-fn models() -> Vec<(String, PathBuf, Value)> {
+pub(crate) fn models() -> Vec<(String, PathBuf, Value)> {
     let mut found = Vec::new();
     for folder in model_folders(&goldens()).into_iter().step_by(if on_cpu() { 1 } else { 3 }) {
         let name = folder.file_name().unwrap().to_string_lossy().into_owned();
@@ -48,7 +48,7 @@ fn models() -> Vec<(String, PathBuf, Value)> {
     found
 }
 
-fn floats(v: &Value) -> Vec<f32> {
+pub(crate) fn floats(v: &Value) -> Vec<f32> {
     v.as_array().unwrap().iter().map(|x| x.as_f64().unwrap() as f32).collect()
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn sequences(golden: &Value) -> Vec<Vec<u32>> {
 }
 
 /// Asserts |a − b| ≤ tolerance · max(1, |b|) for all elements.
-fn close(label: &str, a: &[f32], b: &[f32], tolerance: f32) {
+pub(crate) fn close(label: &str, a: &[f32], b: &[f32], tolerance: f32) {
     assert_eq!(a.len(), b.len(), "{label}");
     for (i, (a, b)) in a.iter().zip(b).enumerate() {
         assert!((a - b).abs() <= tolerance * b.abs().max(1.0), "{label}[{i}]: {a}, transformers has {b}");

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Error, Result};
 
 use super::{AgentLoop, Episode, NextAction, SampleRequest};
-use burnish_rollout::{Arrival, Response, Sampling, TurnRequest, Turns};
+use burnish_rollout::{Arrival, Response, Sampling, TurnRequest, Turns, WantedScores};
 use burnish_util::rng::Stream;
 
 /// The limit of conversations that wait for tools at the same time; each takes a thread.
@@ -159,7 +159,8 @@ impl<'a> Conversations<'a> {
         let SampleRequest { ids, max_tokens, sampling, stops, stream_number } = ask;
         let sampling = Sampling { max_tokens, ..sampling.unwrap_or(self.common.sampling) };
         let stream = (self.common.stream)(conversation, stream_number.unwrap_or(nth));
-        let turn = TurnRequest { ids: ids.into(), sampling, stream, stops: stops.map(|stops| stops.0), cancelled: None };
+        let (scores, stops) = (WantedScores::default(), stops.map(|stops| stops.0));
+        let turn = TurnRequest { ids: ids.into(), sampling, scores, stream, stops, cancelled: None };
         Ok(Arrival { sequence: conversation, turn: Some(turn) })
     }
 

@@ -6,11 +6,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::response::{GenerationProgress, Response, Stops};
 use super::sampling::Sampling;
+use super::scores::{TurnScores, WantedScores};
 use super::token_rules::TokenRules;
 use burnish_util::rng::Stream;
 
 /// A source of turns, which receives the sampled turns.
 pub trait Turns: Sync {
+    /// Receives the number of turns that are sampled, before each step and when the engine is idle. Must not block.
+    fn running(&self, _count: usize) {}
+
+    /// Receives the scores of a turn that asked for some, just before the turn ends. Must not block.
+    fn scored(&self, _sequence: usize, _scores: TurnScores) {}
+
     /// Receives a turn of a sequence. The engine waits for the call to return, so it must not block.
     fn ended(&self, sequence: usize, turn: Response);
 
@@ -38,7 +45,10 @@ pub struct TurnRequest {
     /// All tokens of the sequence so far, at least one. The prefix that it shares with the sequence's last turn is not computed
     /// again.
     pub ids: Arc<[u32]>,
+    /// Sampling parameters. A turn with `max_tokens` 0 samples nothing and ends after its prompt is scored.
     pub sampling: Sampling,
+    /// Scores for [`Turns::scored`].
+    pub scores: WantedScores,
     /// Random stream of the turn; each token takes one number of it.
     pub stream: Stream,
     /// A function that ends the turn, in addition to the function of the engine's call.

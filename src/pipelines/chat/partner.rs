@@ -162,6 +162,8 @@ impl Partner {
             match event.map(|(_, event)| event) {
                 // Calls are known at the end of an answer.
                 Some(SequenceEvent::Token(_)) if reads_calls => {}
+                // A chat asks for no scores.
+                Some(SequenceEvent::Scores(_)) => {}
                 Some(SequenceEvent::Token(id)) => listener.text(&text.token(tokenizer, options, &ends, id))?,
                 Some(SequenceEvent::End(response)) => {
                     check_numbers(&response.rollout_log_probs)?;

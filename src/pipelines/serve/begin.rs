@@ -49,8 +49,11 @@ impl ServeState {
         }
         let (stop, options) = (parsed.stop(model), &parsed.options);
         let mut sequences = Vec::with_capacity(ids.len() * options.n);
+        let (mut tokens, mut sampled) = (0, 0_usize);
         for (prompt, ids) in ids.iter().enumerate() {
             let sampling = options.sampling(ids.len(), &defaults)?;
+            tokens += ids.len();
+            sampled = sampled.saturating_add(sampling.max_tokens.saturating_mul(options.n));
             let ids: Arc<[u32]> = ids.as_slice().into();
             for sample in 0..options.n {
                 let place = [prompt as u64, sample as u64];
@@ -62,15 +65,22 @@ impl ServeState {
                     }
                     (None, None) => Stream::new(self.facts.seed, "serve", &[number, place[0], place[1]]),
                 };
-                sequences.push(SequenceRequest { ids: ids.clone(), sampling, stream, stop: stop.clone() });
+                sequences.push(SequenceRequest {
+                    ids: ids.clone(),
+                    sampling,
+                    scores: options.scores(),
+                    stream,
+                    stop: stop.clone(),
+                });
             }
         }
+        options.check_scores(tokens, sampled)?;
         let ticket = self.hub.submit(sequences, options.stream, parsed.conversation.as_deref());
         let ticket = ticket.ok_or_else(|| ApiError::status(503, "too many requests wait for the model"))?;
         let prefix = if api == Api::Chat { "chatcmpl" } else { "cmpl" };
         let (created, name) = (unix_time() as u64, model.name.clone());
         let id = format!("{prefix}-{:x}{number:06x}", model.created);
-        let answered = ReplyHead { api, id, model: name, created, prompts: ids };
+        let answered = ReplyHead { api, id, model: name, created, prompts: ids, echoed: std::mem::take(&mut parsed.echoed) };
         Ok(StartedRequest { answered, parsed, starts, ticket, _share: share })
     }
 

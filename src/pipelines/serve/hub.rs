@@ -1,13 +1,13 @@
 //! The connection of requests and engine: waiting sequences and their clients.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use burnish_rollout::{Arrival, Response, Sampling, TurnRequest, TurnStops, Turns};
+use burnish_rollout::{Arrival, Response, Sampling, TurnRequest, TurnScores, TurnStops, Turns, WantedScores};
 use burnish_util::rng::Stream;
 
 /// The interval at which an idle engine checks for a shutdown.
@@ -18,6 +18,8 @@ const IDLE: Duration = Duration::from_millis(500);
 pub(crate) enum SequenceEvent {
     /// A sampled token; only for streaming clients.
     Token(u32),
+    /// The scores that the sequence asked for, just before its end.
+    Scores(Box<TurnScores>),
     End(Response),
 }
 
@@ -25,6 +27,7 @@ pub(crate) enum SequenceEvent {
 pub(crate) struct SequenceRequest {
     pub ids: Arc<[u32]>,
     pub sampling: Sampling,
+    pub scores: WantedScores,
     pub stream: Stream,
     pub stop: Option<TurnStops>,
 }
@@ -71,6 +74,8 @@ struct State {
 pub(crate) struct RequestHub {
     state: Mutex<State>,
     news: Condvar,
+    /// The number of sequences that the engine samples.
+    running: AtomicUsize,
     /// The maximum number of sequences that wait or are sampled.
     max: usize,
     /// The maximum number of sequences that the engine keeps between two requests of a conversation.
@@ -79,7 +84,7 @@ pub(crate) struct RequestHub {
 
 impl RequestHub {
     pub(crate) fn new(max: usize, max_kept: usize) -> Self {
-        Self { state: Mutex::default(), news: Condvar::new(), max, max_kept }
+        Self { state: Mutex::default(), news: Condvar::new(), running: AtomicUsize::new(0), max, max_kept }
     }
 
     /// Submits sequences. `streams`: true to receive every token at once. `conversation`: a key under which a single sequence is
@@ -95,7 +100,7 @@ impl RequestHub {
         let (events, receive) = unbounded_channel();
         let dropped = Arc::new(AtomicBool::new(false));
         let keep = conversation.filter(|_| sequences.len() == 1 && self.max_kept > 0);
-        for (index, SequenceRequest { ids, sampling, stream, stop }) in sequences.into_iter().enumerate() {
+        for (index, SequenceRequest { ids, sampling, scores, stream, stop }) in sequences.into_iter().enumerate() {
             let known = keep.and_then(|key| state.kept.iter().position(|(kept, _)| kept == key));
             let sequence = match known.and_then(|at| state.kept.remove(at)) {
                 Some((_, sequence)) => sequence,
@@ -104,7 +109,7 @@ impl RequestHub {
                     state.next - 1
                 }
             };
-            let turn = TurnRequest { ids, sampling, stream, stops: stop, cancelled: Some(dropped.clone()) };
+            let turn = TurnRequest { ids, sampling, scores, stream, stops: stop, cancelled: Some(dropped.clone()) };
             state.arrivals.push(Arrival { sequence, turn: Some(turn) });
             state.clients.insert(sequence, Client { events: events.clone(), index, streams, keep: keep.map(str::to_owned) });
         }
@@ -116,6 +121,12 @@ impl RequestHub {
     /// Returns the number of sequences that wait or are sampled.
     pub(crate) fn waiting(&self) -> usize {
         self.lock().clients.len()
+    }
+
+    /// Returns the numbers of sequences that are sampled, and that wait for it.
+    pub(crate) fn running_and_waiting(&self) -> (usize, usize) {
+        let (running, all) = (self.running.load(Ordering::Relaxed), self.waiting());
+        (running.min(all), all.saturating_sub(running))
     }
 
     /// Returns true if the engine has stopped.
@@ -147,6 +158,18 @@ impl RequestHub {
 }
 
 impl Turns for RequestHub {
+    fn running(&self, count: usize) {
+        self.running.store(count, Ordering::Relaxed);
+    }
+
+    fn scored(&self, sequence: usize, scores: TurnScores) {
+        let state = self.lock();
+        if let Some(client) = state.clients.get(&sequence) {
+            // A client that has left is ignored.
+            _ = client.events.send((client.index, SequenceEvent::Scores(Box::new(scores))));
+        }
+    }
+
     fn ended(&self, sequence: usize, turn: Response) {
         let mut state = self.lock();
         let client = state.clients.remove(&sequence);
@@ -184,7 +207,13 @@ mod tests {
     use burnish_rollout::Finish;
 
     fn sequences(ids: &[u32]) -> SequenceRequest {
-        SequenceRequest { ids: ids.into(), sampling: Sampling::PLAIN, stream: Stream::new(1, "test", &[]), stop: None }
+        SequenceRequest {
+            ids: ids.into(),
+            sampling: Sampling::PLAIN,
+            scores: WantedScores::default(),
+            stream: Stream::new(1, "test", &[]),
+            stop: None,
+        }
     }
 
     fn response() -> Response {

@@ -8,6 +8,7 @@ mod answering;
 mod begin;
 pub(crate) mod engine_thread;
 mod hub;
+mod metrics;
 mod model;
 mod page;
 mod request_log;

@@ -4,12 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use super::metrics::RequestsByStatus;
 use burnish_util::excerpt::beginning;
 use burnish_util::number::{short, with_commas};
 use burnish_util::time::{human, unix_time};
 
 /// The end of a request that was answered.
 pub(super) const ANSWERED: &str = "200";
+
+/// The status of a request whose client left before the reply, as nginx counts it.
+const LEFT: u16 = 499;
 
 /// The counters of the server.
 pub(super) struct RequestCounts {
@@ -24,12 +28,14 @@ pub(super) struct RequestCounts {
     pub refused: AtomicU64,
     /// Requests whose client disconnected before the end.
     pub left: AtomicU64,
+    pub by_status: RequestsByStatus,
 }
 
 impl RequestCounts {
     pub(super) fn new() -> Self {
         let [requests, answered, prompt_tokens, tokens, refused, left] = Default::default();
-        Self { started: Instant::now(), requests, answered, prompt_tokens, tokens, refused, left }
+        let by_status = RequestsByStatus::default();
+        Self { started: Instant::now(), requests, answered, prompt_tokens, tokens, refused, left, by_status }
     }
 
     /// Logs the summary of the server.
@@ -55,7 +61,8 @@ pub(super) struct RequestLog {
     request: String,
     /// The tokens of the prompts and of the responses so far; `None` for a request that samples nothing.
     pub tokens: Option<(usize, usize)>,
-    end: Option<String>,
+    /// The status of the reply, and the end of the line.
+    end: Option<(u16, String)>,
 }
 
 impl RequestLog {
@@ -63,18 +70,19 @@ impl RequestLog {
         Self { counts, started: Instant::now(), request: beginning(&request), tokens: None, end: None }
     }
 
-    /// Notes the end of the request: its status, or an error after the status was sent.
-    pub(super) fn ended(mut self, end: impl Into<String>) {
-        self.end = Some(beginning(&end.into()));
+    /// Notes the end of the request: its status, and what the line says of it, such as an error after the status was sent.
+    pub(super) fn ended(mut self, status: u16, end: impl Into<String>) {
+        self.end = Some((status, beginning(&end.into())));
     }
 }
 
 impl Drop for RequestLog {
     fn drop(&mut self) {
-        let end = self.end.take().unwrap_or_else(|| {
+        let (status, end) = self.end.take().unwrap_or_else(|| {
             self.counts.left.fetch_add(1, Ordering::Relaxed);
-            "the client left".to_owned()
+            (LEFT, "the client left".to_owned())
         });
+        self.counts.by_status.add(&self.request, status);
         if let Some((prompt, _)) = self.tokens {
             self.counts.answered.fetch_add(u64::from(end == ANSWERED), Ordering::Relaxed);
             self.counts.prompt_tokens.fetch_add(prompt as u64, Ordering::Relaxed);
@@ -84,8 +92,10 @@ impl Drop for RequestLog {
     }
 }
 
-/// Logs a request that was refused before it reached the service.
-pub(super) fn log_refused(request: &str, status: u16, message: &str) {
+/// Counts and logs a request that was refused before it reached the service.
+pub(super) fn log_refused(counts: &RequestCounts, request: &str, status: u16, message: &str) {
+    counts.refused.fetch_add(1, Ordering::Relaxed);
+    counts.by_status.add(request, status);
     tracing::info!("{} {} {status}: {}", clock(), beginning(request), beginning(message));
 }
 

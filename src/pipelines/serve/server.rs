@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow};
 use super::engine_thread;
 use super::hub::RequestHub;
 use super::model::ModelOptions;
-use super::service::{Facts, ServeState};
+use super::service::{Facts, SCORED, ServeState};
 use burnish_engine::NativeEngine;
 use burnish_model::CausalLm;
 use burnish_server::{BoundServer, ListenOptions};
@@ -85,7 +85,7 @@ impl ModelServer {
         let service = Arc::new(ServeState::new(facts, hub, recorded_tokens, (TOKENIZING, WRITTEN)));
         let counts = service.counts.clone();
         let broken = async { broken.await.unwrap_or_else(|_| anyhow!("the thread of the engine stopped")) };
-        let served = server.run(service, TOKENIZING + WRITTEN, &interrupt, broken);
+        let served = server.run(service, TOKENIZING + WRITTEN + SCORED, &interrupt, broken);
         counts.log_summary();
         served
     }

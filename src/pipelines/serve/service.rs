@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hyper::Method;
+use hyper::body::Bytes;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::http::request::Parts;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -18,7 +20,13 @@ use burnish_util::excerpt::excerpt;
 
 /// An addition to OpenAI's addresses: the served tokens of a conversation. DELETE returns and removes them.
 const CONVERSATIONS: &str = "/v1/conversations/";
+/// The number of replies with many log-probabilities that are written at the same time.
+pub(super) const SCORED: usize = 2;
 const HEALTH: &str = "/health";
+/// vLLM's additions to OpenAI's addresses.
+const TOKENIZE: &str = "/tokenize";
+const DETOKENIZE: &str = "/detokenize";
+const METRICS: &str = "/metrics";
 /// The page, which asks for a token itself.
 const PAGE: &str = "/";
 
@@ -42,6 +50,8 @@ pub(crate) struct ServeState {
     workers: Workers,
     /// The places for writing conversations to clients.
     writers: Arc<Semaphore>,
+    /// The places for writing replies with the log-probabilities of prompts or of most probable tokens.
+    pub(super) scored: Arc<Semaphore>,
 }
 
 impl Handler for ServeState {
@@ -50,8 +60,13 @@ impl Handler for ServeState {
         match ApiPath::parse(path) {
             Some(address) => address.methods().check(head)?,
             None if [HEALTH, PAGE].contains(&path) => return Methods::READ.check(head),
+            None if path == METRICS => Methods::READ.check(head)?,
+            None if [TOKENIZE, DETOKENIZE].contains(&path) => Methods::POST.check(head)?,
             None if path.starts_with(CONVERSATIONS) => Methods::GET_OR_DELETE.check(head)?,
-            None => return Err(not_there(head, &format!(", {CONVERSATIONS}KEY, {HEALTH} and a page at {PAGE}"))),
+            None => {
+                let further = format!(", {CONVERSATIONS}KEY, {TOKENIZE}, {DETOKENIZE}, {METRICS}, {HEALTH} and a page at {PAGE}");
+                return Err(not_there(head, &further));
+            }
         }
         self.facts.token.check(&head.headers)
     }
@@ -64,12 +79,15 @@ impl Handler for ServeState {
             (Some(ApiPath::Models), _) => openai::models(&self.facts.model, None).map(openai::response),
             (Some(ApiPath::Model(name)), _) => openai::models(&self.facts.model, Some(&name)).map(openai::response),
             (None, HEALTH) => Ok(json(self.health())),
+            (None, METRICS) => Ok(self.metrics()),
+            (None, path @ (TOKENIZE | DETOKENIZE)) => self.clone().tokens(path == TOKENIZE, body).await,
             (None, path) => self.conversation(path, head.method == Method::DELETE),
         };
-        let end =
-            answered.as_ref().map_or_else(|refused| format!("{}: {}", refused.status, refused.message), |_| ANSWERED.to_owned());
         if let Some(log) = log {
-            log.ended(end);
+            match &answered {
+                Ok(_) => log.ended(200, ANSWERED),
+                Err(refused) => log.ended(refused.status, format!("{}: {}", refused.status, refused.message)),
+            }
         }
         Ok(answered.unwrap_or_else(|refused| {
             self.counts.refused.fetch_add(1, Ordering::Relaxed);
@@ -78,8 +96,7 @@ impl Handler for ServeState {
     }
 
     fn on_error(&self, request: &str, error: &HttpError) {
-        self.counts.refused.fetch_add(1, Ordering::Relaxed);
-        log_refused(request, error.status.as_u16(), &error.message);
+        log_refused(&self.counts, request, error.status.as_u16(), &error.message);
     }
 
     fn error_response(&self, refusal: HttpError) -> HttpResponse {
@@ -99,6 +116,7 @@ impl ServeState {
             recorded: AtomicUsize::new(0),
             workers: Workers::new(tokenizing),
             writers: Arc::new(Semaphore::new(written)),
+            scored: Arc::new(Semaphore::new(SCORED)),
         }
     }
 
@@ -128,8 +146,22 @@ impl ServeState {
         }
         match log.take_if(|_| begun.parsed.options.stream) {
             Some(log) => Ok(self.pieces(begun, log)),
-            None => self.whole(begun, log).await,
+            None => self.clone().whole(begun, log).await,
         }
+    }
+
+    /// Answers a request for the tokens of a text, or for the text of tokens.
+    async fn tokens(self: Arc<Self>, encodes: bool, body: RequestBody) -> Result<HttpResponse, ApiError> {
+        let service = self.clone();
+        let convert = move |body: RequestBody, _: &dyn Fn() -> bool| {
+            let model = &service.facts.model;
+            if encodes { model.tokenize(&body.bytes) } else { model.detokenize(&body.bytes) }
+        };
+        let text = self.workers.run(body, convert).await;
+        let text = text.ok_or_else(|| ApiError::status(500, "the request could not be read"))??;
+        let mut response = HttpResponse::new(Bytes::from(text).into());
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        Ok(response)
     }
 
     /// Returns the served tokens of a conversation, in pieces: trajectories that share a beginning take more bytes than the record.
@@ -157,6 +189,15 @@ impl ServeState {
             "waiting": self.hub.waiting(),
             "conversations": self.recorded.load(Ordering::Relaxed),
         })
+    }
+}
+
+/// Returns the name of a path in metrics: one of a few, also for paths with names and keys.
+pub(super) fn endpoint(path: &str) -> &'static str {
+    match (ApiPath::parse(path), path) {
+        (Some(address), _) => address.name(),
+        (None, path) if path.starts_with(CONVERSATIONS) => "/v1/conversations/KEY",
+        (None, path) => [HEALTH, TOKENIZE, DETOKENIZE, METRICS, PAGE].into_iter().find(|known| *known == path).unwrap_or("other"),
     }
 }
 

@@ -67,6 +67,7 @@ fn a_stream_adds_up_to_the_answer() {
             model: "m".to_owned(),
             created: 1,
             prompts: vec![prompt.ids.clone()],
+            echoed: Vec::new(),
         };
         let whole = reply_json(&answered, &options, std::slice::from_ref(&reply));
         let choice = &whole["choices"][0];

@@ -61,7 +61,7 @@ fn check(tokenizer: &Tokenizer, api: Api, body: &str, answers: &[Vec<u32>]) {
         })
         .collect();
     let (id, model) = ("cmpl-1".to_owned(), "m".to_owned());
-    let answered = ReplyHead { api, id, model, created: 1, prompts: vec![vec![3, 4]] };
+    let answered = ReplyHead { api, id, model, created: 1, prompts: vec![vec![3, 4]], echoed: Vec::new() };
     let whole = reply_json(&answered, &options, &replies);
     let mut writer = ChunkWriter::new(answered, options.clone(), false, &[EOS]);
     let mut events = writer.begin();

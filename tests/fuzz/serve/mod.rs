@@ -22,6 +22,10 @@ const PLACES: &[(&str, &str)] = &[
     ("GET", "/v1/models"),
     ("GET", "/v1/models/data/calculator/model"),
     ("GET", "/health"),
+    ("GET", "/metrics"),
+    ("POST", "/tokenize"),
+    ("POST", "/detokenize"),
+    ("OPTIONS", "/v1/completions"),
     ("GET", "/"),
     ("GET", "/v1/conversations/a"),
     ("DELETE", "/v1/conversations/a"),
@@ -85,7 +89,7 @@ fn every_field_is_tried() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/agent/src/endpoint").join(file);
         let source = std::fs::read_to_string(path).unwrap();
         let source = source.split("#[cfg(test)]").next().unwrap();
-        let calls = ["text", "flag", "number", "integer", "count", "list", "object", "ids", "take", "prompts"];
+        let calls = ["text", "flag", "number", "integer", "count", "up_to", "list", "object", "ids", "take", "prompts"];
         for call in calls {
             for rest in source.split(&format!("fields.{call}(\"")).skip(1) {
                 let name = rest.split('"').next().unwrap();

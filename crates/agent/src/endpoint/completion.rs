@@ -4,6 +4,7 @@ use anyhow::Result;
 
 use super::error::ApiError;
 use super::options::RequestOptions;
+use super::reply_scores::ReplyScores;
 use crate::calls::{CallFormat, ToolCall, parse};
 use burnish_data::{Tokenizer, first_stop, same_bytes};
 use burnish_rollout::{Finish, Response};
@@ -46,6 +47,8 @@ pub struct Completion {
     pub pieces: Vec<String>,
     /// False if the last token ended the response and is not part of its text.
     pub(crate) shows_last: bool,
+    /// The scores that the reply shows.
+    pub(super) scores: ReplyScores,
     pub response: Response,
 }
 
@@ -92,7 +95,8 @@ impl ResponseParser<'_> {
             Finish::Stop if !found.is_empty() => "tool_calls",
             Finish::Stop => "stop",
         };
-        Ok(Completion { content, calls: found, finish, stopped_by, unreadable, pieces, shows_last, response })
+        let scores = ReplyScores::default();
+        Ok(Completion { content, calls: found, finish, stopped_by, unreadable, pieces, shows_last, scores, response })
     }
 
     /// Decodes tokens and, with `may_stop`, finds the stop text that the last token completes. The text ends before the stop
@@ -129,37 +133,4 @@ impl Completion {
         };
         self.calls.iter().enumerate().map(call).collect()
     }
-
-    /// Returns the log-probabilities of generation, for a chat.
-    pub(crate) fn chat_log_probs(&self, options: &RequestOptions) -> Value {
-        let entry = |(token, bytes, log_prob): (String, Vec<u8>, f32)| json!({"token": token, "logprob": finite(log_prob), "bytes": bytes, "top_logprobs": []});
-        json!({"content": self.tokens(options).map(entry).collect::<Vec<_>>(), "refusal": null})
-    }
-
-    /// Returns the log-probabilities of generation, for a text completion.
-    pub(crate) fn text_log_probs(&self, options: &RequestOptions) -> Value {
-        let (mut tokens, mut log_probs, mut offsets, mut at) = (Vec::new(), Vec::new(), Vec::new(), 0);
-        for ((token, _, log_prob), piece) in self.tokens(options).zip(&self.pieces) {
-            tokens.push(token);
-            log_probs.push(finite(log_prob));
-            offsets.push(at);
-            at += piece.chars().count();
-        }
-        json!({"tokens": tokens, "token_logprobs": log_probs, "top_logprobs": null, "text_offset": offsets})
-    }
-
-    /// Returns the name, bytes and log-probability of each token.
-    fn tokens(&self, options: &RequestOptions) -> impl Iterator<Item = (String, Vec<u8>, f32)> {
-        let named = options.tokens_as_ids;
-        let tokens = self.response.ids.iter().zip(&self.pieces).zip(&self.response.rollout_log_probs);
-        tokens.map(move |((id, piece), log_prob)| {
-            let name = if named { format!("token_id:{id}") } else { piece.clone() };
-            (name, piece.clone().into_bytes(), *log_prob)
-        })
-    }
-}
-
-/// Returns a log-probability that JSON can represent; like vLLM, -9999 for a token without probability.
-fn finite(log_prob: f32) -> f64 {
-    if log_prob.is_finite() { f64::from(log_prob) } else { -9999.0 }
 }

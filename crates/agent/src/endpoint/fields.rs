@@ -54,6 +54,11 @@ impl<'a> RequestFields<'a> {
         Ok(Some(value).filter(|value| !value.is_null()))
     }
 
+    /// Returns true if the body has a field that is not null and was not taken.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.texts.get(name).is_some_and(|text| *text != b"null")
+    }
+
     /// Takes prompts; `None` if they are missing or null.
     ///
     /// # Errors
@@ -88,6 +93,13 @@ impl<'a> RequestFields<'a> {
     pub fn count(&mut self, name: &str, least: usize) -> Result<Option<usize>, ApiError> {
         self.taken(name, &format!("an integer from {least}"), |value| {
             value.as_u64().and_then(|number| usize::try_from(number).ok()).filter(|number| *number >= least).ok_or(value)
+        })
+    }
+
+    /// Takes an integer from 0 to `most`.
+    pub(super) fn up_to(&mut self, name: &str, most: usize) -> Result<Option<usize>, ApiError> {
+        self.taken(name, &format!("an integer from 0 to {most}"), |value| {
+            value.as_u64().and_then(|number| usize::try_from(number).ok()).filter(|number| *number <= most).ok_or(value)
         })
     }
 

@@ -13,12 +13,13 @@ use super::error::ApiError;
 use super::options::RequestOptions;
 use super::render::{PromptRenderer, PromptTokens};
 use super::reply_json::{Api, model_list};
-use super::request::{ChatRequest, TextRequest};
+use super::reply_scores::ReplyScores;
+use super::request::{ChatRequest, CompletionPrompt, TextRequest};
 use super::served_conversations::{FoundConversation, SamplingStart};
 use crate::calls::CallFormat;
 use crate::tokens::Continuation;
 use burnish_data::{TemplateVariables, completes_stop};
-use burnish_rollout::{Response, TurnStops};
+use burnish_rollout::{Response, TurnScores, TurnStops};
 
 /// The limit of unknown fields that are named in the log.
 const MAX_NAMED: usize = 100;
@@ -67,6 +68,8 @@ pub struct ParsedRequest {
     pub options: RequestOptions,
     pub conversation: Option<String>,
     pub prompts: Vec<PromptTokens>,
+    /// The texts of the prompts, if the replies repeat them.
+    pub echoed: Vec<String>,
     /// The tools, if calls are parsed.
     pub tools: Option<Vec<Value>>,
     /// False if the response may have only one call.
@@ -111,6 +114,7 @@ impl EndpointModel {
             options,
             conversation,
             prompts: vec![prompt],
+            echoed: Vec::new(),
             tools,
             parallel_calls,
             variables,
@@ -123,13 +127,19 @@ impl EndpointModel {
         let request = TextRequest::parse(body, header, renderer.defaults().max)?;
         self.check(request.model.as_deref(), &request.ignored)?;
         let prompts = request.prompts.iter().map(|prompt| renderer.text(prompt)).collect::<Result<_, _>>()?;
-        let TextRequest { conversation, options, .. } = request;
+        let TextRequest { prompts: sent, conversation, options, .. } = request;
+        let echoed = sent.into_iter().filter(|_| options.echo).map(|prompt| match prompt {
+            CompletionPrompt::Text(text) => Ok(text),
+            CompletionPrompt::Ids(ids) => renderer.tokenizer().decode(&ids, false),
+        });
+        let echoed = echoed.collect::<Result<_>>().map_err(|error| ApiError::field("prompt", format!("{error:#}")))?;
         let variables = TemplateVariables::default();
         Ok(ParsedRequest {
             api: Api::Text,
             options,
             conversation,
             prompts,
+            echoed,
             tools: None,
             parallel_calls: true,
             variables,
@@ -138,7 +148,7 @@ impl EndpointModel {
     }
 
     /// Checks the name of the model, and logs unknown fields once.
-    fn check(&self, model: Option<&str>, ignored: &[String]) -> Result<(), ApiError> {
+    pub(super) fn check(&self, model: Option<&str>, ignored: &[String]) -> Result<(), ApiError> {
         if let Some(model) = model.filter(|model| *model != self.name) {
             return Err(ApiError::no_model(model, &self.name));
         }
@@ -191,6 +201,16 @@ impl EndpointModel {
             ignore_in_thinking: self.ignore_in_thinking,
         });
         ResponseParser { tokenizer: self.renderer.tokenizer(), options, eos: &self.eos, calls }.read(response)
+    }
+
+    /// Adds the scores of a prompt and its response to the reply.
+    ///
+    /// # Errors
+    /// If tokens cannot be decoded.
+    pub fn add_scores(&self, reply: &mut Completion, prompt: &[u32], scores: TurnScores) -> Result<(), ApiError> {
+        let scores = ReplyScores::new(self.renderer.tokenizer(), prompt, scores);
+        reply.scores = scores.map_err(|error| ApiError::status(500, format!("{error:#}")))?;
+        Ok(())
     }
 
     /// Returns the list of models, which has one model.

@@ -4,11 +4,16 @@ use serde_json::Value;
 
 use super::error::ApiError;
 use super::fields::RequestFields;
-use burnish_rollout::Sampling;
+use burnish_rollout::{Logprobs, Sampling, WantedScores};
 
 /// The limits of stop texts: their number, and their total bytes. Each token is searched for all of them.
 const MAX_STOPS: usize = 64;
 const LONGEST_STOPS: usize = 4096;
+
+/// The limit of most probable tokens in each place, as vLLM's `--max-logprobs` by default.
+pub(super) const MAX_LOG_PROBS: usize = 20;
+/// The limit of the log-probabilities of a reply, which take a few hundred bytes each while it is written.
+const MAX_SCORED: usize = 500_000;
 
 /// Fields that ask for unsupported features, with the reason or an alternative. A value that asks for nothing is accepted.
 const UNSUPPORTED: &[(&str, &str)] = &[
@@ -17,9 +22,7 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("allowed_token_ids", "this server does not change the probabilities of single tokens"),
     ("best_of", "use `n` for several responses"),
     ("use_beam_search", "responses are sampled"),
-    ("echo", "use `return_token_ids` for the tokens of the prompt"),
     ("suffix", "text is only continued at its end"),
-    ("prompt_logprobs", "only sampled tokens have log-probabilities"),
     ("ignore_eos", "responses end at the model's end tokens; use `min_tokens` for longer ones"),
     ("continue_final_message", "use `/v1/completions` to continue a text"),
     ("functions", "use `tools`"),
@@ -74,6 +77,12 @@ pub struct RequestOptions {
     pub usage_in_stream: bool,
     /// True if sampled tokens get their log-probabilities.
     pub log_probs: bool,
+    /// The number of most probable tokens in the place of each token with a log-probability.
+    pub(crate) top_log_probs: usize,
+    /// The number of most probable tokens in the place of each prompt token, in `prompt_logprobs`; `None` leaves the field out.
+    pub(crate) prompt_log_probs: Option<usize>,
+    /// True if the text of a reply begins with the prompt.
+    pub echo: bool,
     /// True if replies have the token ids of responses and prompts.
     pub token_ids: bool,
     /// True if log-probabilities name tokens `token_id:N` instead of by their text.
@@ -95,8 +104,9 @@ impl RequestOptions {
         }
         let probability = |p: f64| p > 0.0 && p <= 1.0;
         let penalty = |p: f64| (-2.0..=2.0).contains(&p);
+        let echo = fields.flag("echo")?.unwrap_or(false);
         let max_tokens = fields.count("max_completion_tokens", 1)?;
-        let older = fields.count("max_tokens", 1)?;
+        let older = fields.count("max_tokens", usize::from(!echo))?;
         let options = Self {
             n: fields.count("n", 1)?.unwrap_or(1),
             temperature: fields.number("temperature", "a number from 0", |t| t >= 0.0)?,
@@ -119,6 +129,9 @@ impl RequestOptions {
                 .object("stream_options")?
                 .is_some_and(|options| options.get("include_usage") == Some(&true.into())),
             log_probs: false,
+            top_log_probs: 0,
+            prompt_log_probs: fields.up_to("prompt_logprobs", MAX_LOG_PROBS)?,
+            echo,
             token_ids: fields.flag("return_token_ids")?.unwrap_or(false),
             tokens_as_ids: fields.flag("return_tokens_as_token_ids")?.unwrap_or(false),
         };
@@ -128,16 +141,49 @@ impl RequestOptions {
         if options.stop_token_ids.len() > MAX_STOPS {
             return Err(ApiError::field("stop_token_ids", format!("`stop_token_ids` has more than {MAX_STOPS} ids")));
         }
+        if options.stream && options.prompt_log_probs.is_some() {
+            return Err(ApiError::field("prompt_logprobs", "`prompt_logprobs` is not streamed: leave `stream` out"));
+        }
         Ok(options)
+    }
+
+    /// Returns the scores that the reply shows.
+    pub fn scores(&self) -> WantedScores {
+        let echoed = (self.echo && self.log_probs).then_some(self.top_log_probs);
+        WantedScores { prompt: self.prompt_log_probs.max(echoed), sampled: self.top_log_probs }
+    }
+
+    /// Checks the number of log-probabilities of a reply, given the tokens of its prompts and the most that may be sampled.
+    ///
+    /// # Errors
+    /// If the reply would have too many.
+    pub fn check_scores(&self, prompt: usize, sampled: usize) -> Result<(), ApiError> {
+        let WantedScores { prompt: of_prompt, sampled: of_sampled } = self.scores();
+        let prompt = of_prompt.map_or(0, |top| prompt.saturating_mul(top + 1));
+        let sampled = if of_sampled == 0 { 0 } else { sampled.saturating_mul(of_sampled + 1) };
+        let all = prompt.saturating_add(sampled);
+        if all <= MAX_SCORED {
+            return Ok(());
+        }
+        let message = format!(
+            "the reply can have {all} log-probabilities, {prompt} of them of prompts; the limit is {MAX_SCORED}: send fewer prompts, \
+             or lower `max_tokens`, `n` or the number of most probable tokens"
+        );
+        Err(ApiError::field(if self.prompt_log_probs.is_some() { "prompt_logprobs" } else { "logprobs" }, message))
     }
 
     /// Returns the sampling settings for a prompt of this many tokens.
     ///
     /// # Errors
-    /// If no room is left for a response, or `min_tokens` is above the token limit.
+    /// If no room is left for a response, if `min_tokens` is above the token limit, or if the server's log-probabilities are not
+    /// raw and other tokens than the sampled ones are to have some.
     pub fn sampling(&self, prompt: usize, defaults: &RequestDefaults) -> Result<Sampling, ApiError> {
         let RequestDefaults { sampling, longest, .. } = *defaults;
-        if prompt >= longest {
+        if self.top_log_probs > 0 && sampling.logprobs != Logprobs::Raw {
+            let message = "`logprobs` above 0 and `top_logprobs` need --logprobs-mode raw_logprobs of the server";
+            return Err(ApiError::field("logprobs", message));
+        }
+        if prompt + self.max_tokens.unwrap_or(1).min(1) > longest {
             let message = format!("the prompt has {prompt} tokens; the model's limit is {longest} including the response");
             return Err(ApiError::too_long("prompt", message));
         }

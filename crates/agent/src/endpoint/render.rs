@@ -102,22 +102,34 @@ impl PromptRenderer {
     /// If the text is far too long, has no tokens, or has unknown ids.
     pub fn text(&self, prompt: &CompletionPrompt) -> Result<PromptTokens, ApiError> {
         let ids = match prompt {
-            CompletionPrompt::Text(text) => {
-                self.fits("prompt", text.len())?;
-                self.tokenizer.encode_begun(text).map_err(|error| ApiError::field("prompt", format!("{error:#}")))?
-            }
+            CompletionPrompt::Text(text) => self.encoded(text, true)?,
             CompletionPrompt::Ids(ids) => {
-                let vocab = self.defaults.vocab;
-                if let Some(id) = ids.iter().find(|id| **id as usize >= vocab) {
-                    return Err(ApiError::field(
-                        "prompt",
-                        format!("`prompt` has the token id {id}; ids of the model are below {vocab}"),
-                    ));
-                }
+                self.check_ids("prompt", ids)?;
                 ids.clone()
             }
         };
         self.some("prompt", PromptTokens { ids, messages: Vec::new() })
+    }
+
+    /// Returns the ids of a text, with `begun` behind the tokens that the tokenizer adds in front.
+    ///
+    /// # Errors
+    /// If the text is far too long.
+    pub(super) fn encoded(&self, text: &str, begun: bool) -> Result<Vec<u32>, ApiError> {
+        self.fits("prompt", text.len())?;
+        let ids = if begun { self.tokenizer.encode_begun(text) } else { self.tokenizer.encode(text) };
+        ids.map_err(|error| ApiError::field("prompt", format!("{error:#}")))
+    }
+
+    /// Checks that the ids of a field are in the model's vocabulary.
+    pub(super) fn check_ids(&self, field: &str, ids: &[u32]) -> Result<(), ApiError> {
+        let vocab = self.defaults.vocab;
+        match ids.iter().find(|id| **id as usize >= vocab) {
+            Some(id) => {
+                Err(ApiError::field(field, format!("`{field}` has the token id {id}; ids of the model are below {vocab}")))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Removes from messages what neither identifies them nor is named by the template, for records.

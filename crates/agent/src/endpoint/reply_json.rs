@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::completion::Completion;
+use super::log_probs::{log_probs, prompt_log_probs};
 use super::options::RequestOptions;
 
 /// The two APIs.
@@ -23,6 +24,8 @@ pub struct ReplyHead {
     pub created: u64,
     /// The ids of each prompt; each prompt has `n` choices.
     pub prompts: Vec<Vec<u32>>,
+    /// The texts of the prompts, if the choices begin with them (`echo`).
+    pub echoed: Vec<String>,
 }
 
 impl ReplyHead {
@@ -51,19 +54,26 @@ impl ReplyHead {
 /// Returns the whole reply: the choices of the first prompt, then those of the next.
 pub fn reply_json(answered: &ReplyHead, options: &RequestOptions, replies: &[Completion]) -> Value {
     let choice = |(index, reply): (usize, &Completion)| {
+        let prompt = index / options.n.max(1);
         let mut choice =
             json!({"index": index, "finish_reason": reply.finish, "stop_reason": reply.stopped_by, "logprobs": null});
         match answered.api {
             Api::Chat => choice["message"] = answered.message(index, reply),
-            Api::Text => choice["text"] = reply.content.clone().into(),
+            Api::Text => {
+                let echoed = answered.echoed.get(prompt).map_or("", String::as_str);
+                choice["text"] = [echoed, &reply.content].concat().into();
+                if options.prompt_log_probs.is_some() {
+                    choice["prompt_logprobs"] = prompt_log_probs(options, &answered.prompts[prompt], reply);
+                }
+            }
         }
         if options.log_probs {
-            choice["logprobs"] = log_probs(answered.api, options, reply);
+            choice["logprobs"] = log_probs(answered.api, options, &answered.prompts[prompt], reply);
         }
         if options.token_ids {
             choice["token_ids"] = reply.response.ids.clone().into();
             if answered.api == Api::Text {
-                choice["prompt_token_ids"] = answered.prompts[index / options.n.max(1)].clone().into();
+                choice["prompt_token_ids"] = answered.prompts[prompt].clone().into();
             }
         }
         choice
@@ -71,6 +81,11 @@ pub fn reply_json(answered: &ReplyHead, options: &RequestOptions, replies: &[Com
     let mut body = answered.head(["chat.completion", "text_completion"]);
     body["choices"] = replies.iter().enumerate().map(choice).collect();
     body["usage"] = answered.usage(replies.iter().map(|reply| reply.response.ids.len()).sum());
+    if let (Api::Chat, Some(_), Some(reply), Some(prompt)) =
+        (answered.api, options.prompt_log_probs, replies.first(), answered.prompts.first())
+    {
+        body["prompt_logprobs"] = prompt_log_probs(options, prompt, reply);
+    }
     if options.token_ids && answered.api == Api::Chat {
         body["prompt_token_ids"] = answered.prompts.first().cloned().unwrap_or_default().into();
     }
@@ -81,13 +96,6 @@ impl ReplyHead {
     /// Returns the message of a choice.
     pub fn message(&self, index: usize, reply: &Completion) -> Value {
         reply.message(&self.call_prefix(index))
-    }
-}
-
-pub(super) fn log_probs(api: Api, options: &RequestOptions, reply: &Completion) -> Value {
-    match api {
-        Api::Chat => reply.chat_log_probs(options),
-        Api::Text => reply.text_log_probs(options),
     }
 }
 

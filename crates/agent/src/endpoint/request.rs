@@ -7,7 +7,7 @@ use super::conversation_key::conversation_key;
 use super::error::ApiError;
 use super::fields::RequestFields;
 use super::messages::checked;
-use super::options::RequestOptions;
+use super::options::{MAX_LOG_PROBS, RequestOptions};
 
 /// Fields that have no effect on the replies of this server.
 const HARMLESS: &[&str] = &[
@@ -66,7 +66,11 @@ impl ChatRequest {
     /// # Errors
     /// If a field is invalid, or asks for an unsupported feature.
     pub fn parse(body: &[u8], header: Option<&str>, max: usize) -> Result<Self, ApiError> {
-        let mut fields = RequestFields::parse(body)?;
+        Self::take(RequestFields::parse(body)?, header, max)
+    }
+
+    /// Takes the fields of a request, as [`ChatRequest::parse`] does.
+    pub(super) fn take(mut fields: RequestFields, header: Option<&str>, max: usize) -> Result<Self, ApiError> {
         let messages = checked(fields.list("messages")?.unwrap_or_default())?;
         let tools = tools(fields.list("tools")?.unwrap_or_default())?;
         let reads_calls = tool_choice(fields.take("tool_choice")?)? && !tools.is_empty();
@@ -89,7 +93,13 @@ impl ChatRequest {
         }
         let mut options = RequestOptions::take(&mut fields, max)?;
         options.log_probs = fields.flag("logprobs")?.unwrap_or(false);
-        no_alternatives("top_logprobs", fields.count("top_logprobs", 0)?)?;
+        options.top_log_probs = fields.up_to("top_logprobs", MAX_LOG_PROBS)?.unwrap_or(0);
+        if options.top_log_probs > 0 && !options.log_probs {
+            return Err(ApiError::field("top_logprobs", "`top_logprobs` needs `logprobs`: true"));
+        }
+        if options.echo {
+            return Err(ApiError::field("echo", "`echo` is not supported in chats: use `/v1/completions`"));
+        }
         let parallel_calls = fields.flag("parallel_tool_calls")?.unwrap_or(true);
         let (model, conversation) = (fields.text("model")?, key(&mut fields, header)?);
         Ok(Self {
@@ -125,9 +135,9 @@ impl TextRequest {
         if prompts.len().saturating_mul(options.n) > max {
             return Err(ApiError::field("n", format!("`n` times the number of prompts must be at most {max}")));
         }
-        let log_probs = fields.count("logprobs", 0)?;
+        let log_probs = fields.up_to("logprobs", MAX_LOG_PROBS)?;
         options.log_probs = log_probs.is_some();
-        no_alternatives("logprobs", log_probs)?;
+        options.top_log_probs = log_probs.unwrap_or(0);
         let (model, conversation) = (fields.text("model")?, key(&mut fields, header)?);
         Ok(Self { model, prompts, conversation, options, ignored: unread(fields) })
     }
@@ -143,13 +153,6 @@ fn unread(mut fields: RequestFields) -> Vec<String> {
         fields.drop(name);
     }
     fields.unread()
-}
-
-fn no_alternatives(name: &str, count: Option<usize>) -> Result<(), ApiError> {
-    match count {
-        Some(1..) => Err(ApiError::field(name, format!("`{name}` must be 0: only sampled tokens have log-probabilities"))),
-        _ => Ok(()),
-    }
 }
 
 fn tools(tools: Vec<Value>) -> Result<Vec<Value>, ApiError> {
@@ -207,6 +210,7 @@ fn prompts(prompt: Option<JsonPrompt>) -> Result<Vec<CompletionPrompt>, ApiError
 #[cfg(test)]
 mod tests {
     use super::*;
+    use burnish_rollout::WantedScores;
 
     #[test]
     fn requests_name_the_field_that_is_wrong() {
@@ -225,7 +229,12 @@ mod tests {
             (with(r#""n": 0"#), "n", "from 1"),
             (with(r#""max_tokens": 1.5"#), "max_tokens", "not 1.5"),
             (with(r#""stop": [""]"#), "stop", "none of them empty"),
-            (with(r#""top_logprobs": 2, "logprobs": true"#), "top_logprobs", "must be 0"),
+            (with(r#""top_logprobs": 21, "logprobs": true"#), "top_logprobs", "from 0 to 20, not 21"),
+            (with(r#""top_logprobs": 2"#), "top_logprobs", "needs `logprobs`"),
+            (with(r#""prompt_logprobs": -1"#), "prompt_logprobs", "from 0 to 20, not -1"),
+            (with(r#""prompt_logprobs": 0, "stream": true"#), "prompt_logprobs", "not streamed"),
+            (with(r#""echo": true, "max_tokens": 0"#), "echo", "use `/v1/completions`"),
+            (with(r#""max_tokens": 0"#), "max_tokens", "from 1, not 0"),
             (with(r#""tool_choice": "required""#), "tool_choice", "auto or none"),
             (with(r#""tools": [{"type": "function"}]"#), "tools", "tools[0]"),
             (with(r#""response_format": {"type": "json_object"}"#), "response_format", "not constrained"),
@@ -257,6 +266,37 @@ mod tests {
         assert_eq!(read("[[1, 2], [3]]"), Ok(vec![CompletionPrompt::Ids(vec![1, 2]), CompletionPrompt::Ids(vec![3])]));
         for wrong in ["[]", "[1, \"a\"]", "[-1]", "[4294967296]", "[[]]", "{}", "null", r#"["a", "a", "a", "a"]"#] {
             assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_echoed_prompt_is_scored_with_the_response() {
+        let read = |fields: &str| {
+            let body = format!(r#"{{"prompt": "a", {fields}}}"#);
+            TextRequest::parse(body.as_bytes(), None, 3).map(|request| request.options)
+        };
+        for (fields, prompt, sampled) in [
+            (r#""echo": true, "logprobs": 1, "max_tokens": 0"#, Some(1), 1),
+            (r#""echo": true, "logprobs": 0"#, Some(0), 0),
+            (r#""echo": true"#, None, 0),
+            (r#""logprobs": 3"#, None, 3),
+            (r#""prompt_logprobs": 2, "echo": true, "logprobs": 1"#, Some(2), 1),
+        ] {
+            assert_eq!(read(fields).unwrap().scores(), WantedScores { prompt, sampled }, "{fields}");
+        }
+        for (fields, part) in [
+            (r#""max_tokens": 0, "logprobs": 1"#, "from 1, not 0"),
+            (r#""logprobs": 21"#, "from 0 to 20, not 21"),
+            (r#""logprobs": true"#, "from 0 to 20, not true"),
+            (r#""echo": 1"#, "true or false, not 1"),
+        ] {
+            let message = read(fields).unwrap_err().message;
+            assert!(message.contains(part), "{fields}: {message}");
+        }
+        let most = read(r#""prompt_logprobs": 19, "logprobs": 4"#).unwrap();
+        assert!(most.check_scores(20_000, 20_000).is_ok());
+        for (prompt, sampled) in [(20_000, 20_001), (usize::MAX, usize::MAX)] {
+            assert_eq!(most.check_scores(prompt, sampled).unwrap_err().param.as_deref(), Some("prompt_logprobs"));
         }
     }
 

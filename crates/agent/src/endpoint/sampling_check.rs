@@ -31,6 +31,16 @@ pub(crate) fn check_sampling(options: &RequestOptions, defaults: &Sampling) -> R
         );
         return Err(ApiError::field(name, message));
     }
+    let scores = [
+        ("echo", options.echo),
+        ("prompt_logprobs", options.prompt_log_probs.is_some()),
+        ("logprobs", options.top_log_probs > 0),
+    ];
+    if let Some((name, _)) = scores.into_iter().find(|(_, asked)| *asked) {
+        let message =
+            format!("`{name}` is not supported in a run: only sampled tokens have log-probabilities; `trainer serve` has others");
+        return Err(ApiError::field(name, message));
+    }
     match options.seed {
         Some(_) => Err(ApiError::field("seed", "`seed` must be left out: trainer.seed of the run determines it")),
         None => Ok(()),

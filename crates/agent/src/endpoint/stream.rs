@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use super::choice_text::ChoiceText;
 use super::completion::Completion;
+use super::log_probs::log_probs;
 use super::options::RequestOptions;
-use super::reply_json::{Api, ReplyHead, log_probs};
+use super::reply_json::{Api, ReplyHead};
 use burnish_data::Tokenizer;
 
 /// The object type of a chunk, for a chat and for a text.
@@ -54,14 +55,17 @@ impl ChunkWriter {
         events + &self.done()
     }
 
-    /// Returns the first chunks: the role, and the prompt's ids if they were requested.
+    /// Returns the first chunks: the role, and the prompt's text and ids if they were requested.
     pub fn begin(&self) -> String {
         let mut events = String::new();
         for index in 0..self.choices.len() {
-            let prompt = &self.answered.prompts[index / self.options.n.max(1)];
+            let number = index / self.options.n.max(1);
+            let (prompt, echoed) = (&self.answered.prompts[number], self.answered.echoed.get(number));
             let mut body = match self.answered.api {
                 Api::Chat => self.chunk(index, json!({"role": "assistant", "content": ""})),
-                Api::Text if self.options.token_ids => self.chunk(index, "".into()),
+                Api::Text if self.options.token_ids || echoed.is_some() => {
+                    self.chunk(index, echoed.cloned().unwrap_or_default().into())
+                }
                 Api::Text => continue,
             };
             if self.options.token_ids {
@@ -109,11 +113,12 @@ impl ChunkWriter {
             Api::Text => "".into(),
         };
         let mut body = self.chunk(index, last);
+        let prompt = &self.answered.prompts[index / self.options.n.max(1)];
         let choice = &mut body["choices"][0];
         choice["finish_reason"] = reply.finish.into();
         choice["stop_reason"] = reply.stopped_by.clone();
         if self.options.log_probs {
-            choice["logprobs"] = log_probs(self.answered.api, &self.options, reply);
+            choice["logprobs"] = log_probs(self.answered.api, &self.options, prompt, reply);
         }
         if self.options.token_ids {
             choice["token_ids"] = std::mem::take(&mut self.unsent[index]).into();

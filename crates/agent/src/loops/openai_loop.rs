@@ -133,6 +133,7 @@ impl OpenAiLoop {
             model: model.name.clone(),
             created: model.created,
             prompts: vec![start.ids.clone()],
+            echoed: Vec::new(),
         };
         let message = (parsed.api == Api::Chat).then(|| for_template(&answered.message(0, &reply)));
         let (unreadable, response) = (reply.unreadable, reply.response.clone());

@@ -217,6 +217,11 @@ impl Tokenizer {
         pairs
     }
 
+    /// Returns a token in the vocabulary's spelling, if it exists.
+    pub fn spelling(&self, id: u32) -> Option<String> {
+        self.inner.vocabulary().id_to_token(id)
+    }
+
     /// Returns the ids of texts that are exactly one token each.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::sync::{Mutex, PoisonError};
 
 use crate::GenerationRequest;
-use burnish_rollout::{Arrival, GenerationProgress, Response, Sampling, TurnRequest, Turns};
+use burnish_rollout::{Arrival, GenerationProgress, Response, Sampling, TurnRequest, Turns, WantedScores};
 
 /// Responses to the prompts of a request. The sequence of prompt p and sample s is p · n + s.
 pub(crate) struct OneTurnSource<'a> {
@@ -32,7 +32,14 @@ impl<'a> OneTurnSource<'a> {
             let sampling = Sampling { max_tokens: budgets[prompt], ..request.sampling };
             (0..n).map(move |sample| {
                 let stream = (request.stream)(prompt, sample);
-                let turn = TurnRequest { ids: ids.clone(), sampling, stream, stops: None, cancelled: None };
+                let turn = TurnRequest {
+                    ids: ids.clone(),
+                    sampling,
+                    scores: WantedScores::default(),
+                    stream,
+                    stops: None,
+                    cancelled: None,
+                };
                 Arrival { sequence: prompt * n + sample, turn: Some(turn) }
             })
         });

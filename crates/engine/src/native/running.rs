@@ -1,9 +1,11 @@
 //! A sequence whose turn is being generated.
 
-use crate::sampling::{DrawRow, Drawn, LogitChanges, TokenHistory, sample};
+use std::sync::Arc;
+
+use crate::sampling::{DrawRow, Drawn, LogitChanges, TokenHistory, sample, score};
 use burnish_model::kv_cache::BlockTable;
 use burnish_model::ops::BLOCK;
-use burnish_rollout::{Finish, Response, Sampling, Stops, TurnRequest, TurnSettings};
+use burnish_rollout::{Finish, Response, Sampling, Stops, TokenScores, TurnRequest, TurnScores, TurnSettings};
 
 pub(super) struct Running {
     /// Number by which the source of turns identifies the sequence.
@@ -26,6 +28,7 @@ pub(super) struct Running {
     ids: Vec<u32>,
     log_probs: Vec<f32>,
     rollout_log_probs: Vec<f32>,
+    scores: TurnScores,
     /// Set when the turn is complete.
     pub finish: Option<Finish>,
 }
@@ -49,8 +52,34 @@ impl Running {
             ids,
             log_probs,
             rollout_log_probs,
+            scores: TurnScores::default(),
             finish,
         }
+    }
+
+    /// Takes the scores of the prompt, if the turn wants them.
+    #[must_use]
+    pub(super) fn with_prompt_scores(mut self, scores: Option<&Arc<TokenScores>>) -> Self {
+        self.scores.prompt = scores.filter(|_| self.turn.scores.prompt.is_some()).cloned();
+        self
+    }
+
+    /// Returns the number of most probable tokens to score in the place of each sampled token; 0 if these are not scored.
+    pub(super) fn scored(&self) -> usize {
+        self.turn.scores.sampled
+    }
+
+    /// Scores the token that was drawn last, in the logits from which it was drawn, before any change to them.
+    pub(super) fn add_score(&mut self, logits: &[f32]) {
+        let top = self.scored();
+        if let Some(token) = self.last().filter(|_| top > 0) {
+            score(logits, token, top).append_to(&mut self.scores.sampled);
+        }
+    }
+
+    /// Takes the scores of the turn; `None` if it wants none.
+    pub(super) fn take_scores(&mut self) -> Option<TurnScores> {
+        (!self.turn.scores.is_empty()).then(|| std::mem::take(&mut self.scores))
     }
 
     /// Returns the number of tokens so far, of this turn and all before it.
@@ -81,7 +110,7 @@ impl Running {
     /// Returns true if drawing the next token does not require the host to know the earlier ones.
     pub(crate) fn can_run_ahead(&self, settings: &TurnSettings) -> bool {
         let rules = settings.rules.is_none_or(|r| r.allowed.is_none() && r.bad_words.is_empty() && r.biases.is_empty());
-        self.behind() == 1 && rules && !self.turn.sampling.penalises() && !self.forbids(settings)
+        self.behind() == 1 && rules && self.scored() == 0 && !self.turn.sampling.penalises() && !self.forbids(settings)
     }
 
     /// Returns the number of blocks to add for `tokens` further tokens in the cache.
@@ -133,9 +162,13 @@ impl Running {
 
     /// Draws the next token at a uniform number; `logits` is scratch.
     pub(super) fn draw(&mut self, logits: &mut [f32], settings: &TurnSettings, u: f64) {
+        let unchanged = (self.scored() > 0).then(|| logits.to_vec());
         let forbidden = self.forbidden(settings);
         let drawn = sample(logits, &self.turn.sampling, self.row(settings, &forbidden, u).changes, || u);
         self.push(drawn, settings);
+        if let Some(unchanged) = unchanged {
+            self.add_score(&unchanged);
+        }
     }
 
     /// Returns the tokens that may not be drawn next.

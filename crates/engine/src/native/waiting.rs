@@ -32,6 +32,20 @@ pub(crate) struct Waiting {
     pub open: usize,
 }
 
+impl NewPrompt {
+    /// Returns the number of most probable tokens to score at each token of the prompt; `None` if no sequence wants scores of it.
+    pub(super) fn scored(&self) -> Option<usize> {
+        self.sequences.iter().filter_map(|(_, turn)| turn.scores.prompt).max()
+    }
+
+    /// Removes the sequences for which `leaves` is true, and returns them with their turns.
+    pub(super) fn remove(&mut self, leaves: impl Fn(&TurnRequest) -> bool) -> Vec<(usize, TurnRequest)> {
+        let (left, stay) = std::mem::take(&mut self.sequences).into_iter().partition(|(_, turn)| leaves(turn));
+        self.sequences = stay;
+        Vec::from(left)
+    }
+}
+
 impl Waiting {
     /// Handles an arrival. Returns the blocks of a sequence that is over.
     pub(super) fn take_in(&mut self, Arrival { sequence, turn }: Arrival) -> Option<BlockTable> {
@@ -41,6 +55,12 @@ impl Waiting {
             return paused.map(|paused| paused.table);
         };
         match (paused, self.new.back_mut()) {
+            // The scores of a prompt need its hidden states, so the sequence is computed again.
+            (Some(paused), _) if turn.scores.prompt.is_some() => {
+                self.open -= 1;
+                self.new.push_back(NewPrompt { ids: turn.ids.clone(), sequences: [(sequence, turn)].into() });
+                return Some(paused.table);
+            }
             (Some(paused), _) => self.resuming.push_back((sequence, paused, turn)),
             (None, Some(last)) if Arc::ptr_eq(&last.ids, &turn.ids) || last.ids == turn.ids => {
                 last.sequences.push_back((sequence, turn));

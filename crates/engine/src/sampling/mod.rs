@@ -7,8 +7,10 @@ mod changes;
 mod device;
 mod distribution;
 mod draw;
+mod score;
 
 pub use changes::{LogitChanges, PenalizedToken, TokenHistory};
 pub use device::DrawRow;
 pub(crate) use device::{drawn_rows, draws_on_device, row_settings, sample_on_device};
 pub use draw::{Drawn, sample};
+pub(crate) use score::score;

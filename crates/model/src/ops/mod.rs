@@ -73,8 +73,8 @@ pub use flex::{add, cast, f32s, flex_f32, index, tensor_from_vec, to_host, whole
 pub(crate) use grouped::{combine_groups, gather_groups, grouped, grouped_cached, grouped_frozen, grouped_rows};
 pub use groups::Groups;
 pub use head::{
-    Compared, Divergence, Head, Softcap, SparseMeasure, TopK, head_backward, head_distributions, head_distributions_backward,
-    head_fused_backward, head_log_probs, head_stats, head_top_k,
+    Compared, Divergence, Head, LargestLogits, Softcap, SparseMeasure, TopK, head_backward, head_distributions,
+    head_distributions_backward, head_fused_backward, head_log_probs, head_stats, head_top_k,
 };
 pub use linear::linear;
 pub(crate) use linear::{linear_cached, linear_frozen};

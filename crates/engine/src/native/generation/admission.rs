@@ -8,7 +8,7 @@ use crate::native::running::Running;
 use crate::native::waiting::{NewPrompt, PausedSequence};
 use burnish_model::kv_cache::BlockTable;
 use burnish_model::ops::{BLOCK, Packed, index};
-use burnish_rollout::{Response, TurnRequest};
+use burnish_rollout::{Response, TurnRequest, TurnScores};
 
 impl GenerationState<'_> {
     /// Fills the free places; returns true if any sequence is running. Resuming sequences come first, because their blocks are
@@ -31,6 +31,9 @@ impl GenerationState<'_> {
                 self.drop_cancelled();
                 self.prefill(free);
             }
+            if self.ready.is_empty() {
+                continue;
+            }
             let (settings, longest) = (self.settings, self.limits.longest);
             let vocab = self.model.config.vocab_size;
             let counts: Vec<usize> = self
@@ -46,13 +49,13 @@ impl GenerationState<'_> {
             let begin = self.ready.iter().zip(&counts);
             let forks = self.cache.fork_all(begin.map(|(p, &count)| (&p.table, p.beginning.ids.len(), count)));
             let (first, mut rows) = (self.running.len(), Vec::new());
-            for (Prefilled { beginning, row, .. }, forks) in self.ready.iter_mut().zip(forks) {
+            for (Prefilled { beginning, row, scores, .. }, forks) in self.ready.iter_mut().zip(forks) {
                 let len = beginning.ids.len();
                 rows.extend(std::iter::repeat_n(*row, forks.len()));
                 let begun = beginning.sequences.drain(..forks.len()).zip(forks);
                 self.running.extend(begun.map(|((sequence, turn), fork)| {
                     let max = turn.sampling.max_tokens.min(longest - len);
-                    Running::new(sequence, turn, fork, len, max)
+                    Running::new(sequence, turn, fork, len, max).with_prompt_scores(scores.as_ref())
                 }));
             }
             self.waiting.open += rows.len();
@@ -79,19 +82,20 @@ impl GenerationState<'_> {
         }
     }
 
-    /// Prefills waiting prompts together: as many as fit into `count` sequences and the token budget, but at least one. Prompts
-    /// that leave no room for a token end at once.
+    /// Prefills waiting prompts together: as many as fit into `count` sequences and the token budget, but at least one. Turns
+    /// without room for a token end at once, and turns that sample nothing end after the prefill.
     fn prefill(&mut self, count: usize) {
         let (mut layout, mut taken, mut sequences) = (Packed::default(), Vec::new(), 0);
         while let Some(NewPrompt { ids, .. }) = self.waiting.new.front() {
-            let len = ids.len();
+            let (len, longest) = (ids.len(), self.limits.longest);
             let fits = taken.is_empty() || layout.rows() + len <= self.limits.tokens;
-            if len < self.limits.longest && (sequences >= count || !fits) {
+            if len <= longest && (sequences >= count || !fits) {
                 break;
             }
-            let Some(beginning) = self.waiting.new.pop_front() else { break };
-            if len >= self.limits.longest {
-                beginning.sequences.iter().for_each(|(sequence, _)| self.turns.ended(*sequence, Response::empty()));
+            let Some(mut beginning) = self.waiting.new.pop_front() else { break };
+            let is_too_long = |turn: &TurnRequest| len + turn.sampling.max_tokens.min(1) > longest;
+            beginning.remove(is_too_long).iter().for_each(|(sequence, _)| self.turns.ended(*sequence, Response::empty()));
+            if beginning.sequences.is_empty() {
                 continue;
             }
             layout.push(len, &[]);
@@ -113,10 +117,25 @@ impl GenerationState<'_> {
         }
         let ids: Vec<u32> = prompts().flat_map(|ids| ids.iter().copied()).collect();
         let hidden = self.model.prefill(&ids, &layout.into(), &tables.iter().collect::<Vec<_>>(), &mut self.cache);
-        let last = hidden.select(0, index(last.into_iter(), &self.model.device));
-        self.first = self.logits_of(last);
-        let begun = taken.into_iter().zip(tables).enumerate();
-        self.ready.extend(begun.map(|(row, (beginning, table))| Prefilled { beginning, row, table }));
+        let scores = self.score_prompts(&hidden, &taken);
+        let (mut begun, mut drawn_from) = (Vec::new(), Vec::new());
+        for (((mut beginning, table), last), scores) in taken.into_iter().zip(tables).zip(last).zip(scores) {
+            for (sequence, turn) in beginning.remove(|turn| turn.sampling.max_tokens == 0) {
+                let prompt = scores.clone().filter(|_| turn.scores.prompt.is_some());
+                self.turns.scored(sequence, TurnScores { prompt, ..TurnScores::default() });
+                self.turns.ended(sequence, Response::empty());
+            }
+            if beginning.sequences.is_empty() {
+                self.cache.release(table);
+                continue;
+            }
+            begun.push(Prefilled { beginning, row: drawn_from.len(), table, scores });
+            drawn_from.push(last);
+        }
+        if !begun.is_empty() {
+            self.first = self.logits_of(hidden.select(0, index(drawn_from.into_iter(), &self.model.device)));
+            self.ready.extend(begun);
+        }
     }
 
     /// Begins a further turn of a sequence. The cached prefix that the new tokens share is kept; recurrent layers keep it only if

@@ -4,6 +4,7 @@
 mod admission;
 mod drawing;
 mod run;
+mod scoring;
 mod state;
 
 pub(super) use state::{BatchLimits, GenerationState};

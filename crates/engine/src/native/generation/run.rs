@@ -20,6 +20,7 @@ impl GenerationState<'_> {
             }
             self.drop_cancelled();
             is_idle = !self.admit();
+            self.turns.running(self.running.len());
             if !is_idle {
                 self.step();
             }
@@ -165,6 +166,9 @@ impl GenerationState<'_> {
             let (table, ids) = sequence.take_cached();
             self.waiting.paused.insert(sequence.sequence, PausedSequence { table, ids });
             self.progress.finished += 1;
+            if let Some(scores) = sequence.take_scores() {
+                self.turns.scored(sequence.sequence, scores);
+            }
             self.turns.ended(sequence.sequence, sequence.response(finish));
         }
         if let Some(tell) = self.settings.progress.filter(|_| self.progress.tokens > before) {

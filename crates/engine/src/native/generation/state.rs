@@ -1,6 +1,7 @@
 //! State of a call of the engine.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use burn::tensor::Tensor;
 
@@ -10,7 +11,7 @@ use crate::native::waiting::{NewPrompt, Waiting};
 use crate::sampling::draws_on_device;
 use burnish_model::CausalLm;
 use burnish_model::kv_cache::{BlockTable, KvCache};
-use burnish_rollout::{GenerationProgress, TurnSettings, Turns};
+use burnish_rollout::{GenerationProgress, TokenScores, TurnSettings, Turns};
 
 /// Limits of a call.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +32,8 @@ pub(crate) struct Prefilled {
     /// Row of its logits.
     pub row: usize,
     pub table: BlockTable,
+    /// Scores of the prompt, if a sequence wants them.
+    pub scores: Option<Arc<TokenScores>>,
 }
 
 /// Logits [rows, vocabulary], in the place where tokens are drawn.

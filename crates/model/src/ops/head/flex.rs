@@ -10,7 +10,7 @@ use super::divergence::Divergence;
 use super::softmax::{RunningSums, softmax};
 use super::sparse::SparseMeasure;
 use super::tiles::{FlexHead, Tiles};
-use super::top_k::{Comparison, Largest, TopK, compare};
+use super::top_k::{Comparison, LargestLogits, TopK, compare};
 use super::types::{Compared, HeadStats, Softcap, TokenGrads, TokenStats};
 
 /// [`Compared`] with values that can be read as slices.
@@ -72,7 +72,7 @@ fn stats_with_head(policy: &FlexHead, targets: &[u32], reference: &FlexHead, div
 
 fn stats_with_top_k(policy: &FlexHead, targets: &[u32], teacher: &TopK, measure: SparseMeasure) -> HeadStats {
     let k = teacher.k;
-    let (sums, seen) = softmax(policy, targets, (vec![0f32; k], Largest::new(k)), |i, start, x, (logits, largest)| {
+    let (sums, seen) = softmax(policy, targets, (vec![0f32; k], LargestLogits::new(k)), |i, start, x, (logits, largest)| {
         for (logit, &id) in logits.iter_mut().zip(teacher.ids(i)) {
             if let Some(&x) = (id as usize).checked_sub(start).and_then(|at| x.get(at)) {
                 *logit = x;
@@ -105,7 +105,7 @@ fn stats_with_uniform(policy: &FlexHead, targets: &[u32]) -> HeadStats {
 
 /// Returns the top-k tokens of each token's distribution.
 pub(super) fn flex_top_k(head: &FlexHead, tokens: usize, k: usize) -> TopK {
-    let (sums, seen) = softmax(head, &vec![0; tokens], Largest::new(k), |_, start, x, largest| largest.add(start, x));
+    let (sums, seen) = softmax(head, &vec![0; tokens], LargestLogits::new(k), |_, start, x, largest| largest.add(start, x));
     let mut top = TopK { k, ..TopK::default() };
     for (sum, largest) in sums.iter().zip(seen) {
         for (logit, id) in largest.entries {

@@ -38,5 +38,5 @@ pub(crate) use fused_backward::tokens_at_once;
 pub(crate) use products::GPU_CHUNK;
 pub use sparse::SparseMeasure;
 pub use tiles::tile;
-pub use top_k::{TopK, TopKStats};
+pub use top_k::{LargestLogits, TopK, TopKStats};
 pub use types::{Compared, Head, HeadStats, Softcap, TokenGrads, TokenStats};

@@ -138,18 +138,20 @@ fn pulls_of_divergence(teacher: &TopK, student: &[f32], token: usize, measure: (
 
 /// The k largest logits of a token so far with their ids, the largest first; of equal logits the lower id.
 #[derive(Clone, Debug)]
-pub(super) struct Largest {
+pub struct LargestLogits {
     k: usize,
+    /// Logits and ids.
     pub entries: Vec<(f32, u32)>,
 }
 
-impl Largest {
-    pub(super) fn new(k: usize) -> Self {
+impl LargestLogits {
+    /// Creates an empty list for `k` logits.
+    pub fn new(k: usize) -> Self {
         Self { k, entries: Vec::with_capacity(k + 1) }
     }
 
     /// Adds the logits of the ids from `start` on. Ids must come in ascending order.
-    pub(super) fn add(&mut self, start: usize, x: &[f32]) {
+    pub fn add(&mut self, start: usize, x: &[f32]) {
         for (chunk, from) in x.chunks(64).zip((start..).step_by(64)) {
             let full = self.entries.len() == self.k;
             if full && simd::max_row(chunk) <= self.min() {
@@ -182,7 +184,7 @@ mod tests {
         let mut sorted: Vec<(f32, u32)> = logits.iter().copied().zip(0..).collect();
         sorted.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         for k in [1, 5, 64, 200] {
-            let mut largest = Largest::new(k);
+            let mut largest = LargestLogits::new(k);
             for (i, part) in logits.chunks(333).enumerate() {
                 largest.add(i * 333, part);
             }
