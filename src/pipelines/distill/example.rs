@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use anyhow::Result;
 
-use super::teacher;
+use super::teacher_tokens::tokenizer;
 use crate::pipelines::sft;
 use crate::pipelines::stage::{RowFiles, StageExample};
 use burnish_algorithm::uld::{TokenGroup, by_byte_ends, by_position};
@@ -67,7 +67,7 @@ pub(super) fn read(config: &DistillConfig, student: &Tokenizer, rows: &RowFiles)
         let own = sft::read(&config.data, student, rows)?;
         return Ok(own.into_iter().map(|student| DistillExample { student, teacher: None }).collect());
     }
-    let texts = sft::read_for_two(&config.data, student, &teacher::tokenizer(config, student)?, rows)?;
+    let texts = sft::read_for_two(&config.data, student, &tokenizer(config, student)?, rows)?;
     let rules = GroupRules {
         by_bytes: algorithm.use_extended_uld,
         skips_end: [algorithm.uld_skip_student_eos, algorithm.uld_skip_teacher_eos],

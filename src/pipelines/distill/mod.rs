@@ -12,6 +12,7 @@ mod loss;
 mod objective;
 mod stored;
 mod teacher;
+mod teacher_tokens;
 mod uld;
 mod uld_pass;
 

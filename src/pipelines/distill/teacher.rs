@@ -4,6 +4,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use super::example::DistillExample;
 use super::stored::{self, FileRequirements, StoredTopK};
+use super::teacher_tokens::{KEY, tokenizer};
 use crate::job::memory_estimate::MemoryEstimate;
 use crate::job::models::{check_model, is_bfloat16};
 use crate::job::second_model::SecondModel;
@@ -11,12 +12,9 @@ use crate::job::teacher::check_tokens;
 use crate::pipelines::stage::{StageExample, StageInputs, decoder};
 use burnish_config::DistillConfig;
 use burnish_config::schema::{LossSupport, StageConfig};
-use burnish_data::Tokenizer;
 use burnish_distributed::Ranks;
 use burnish_model::hf_config::HfConfig;
 use burnish_model::{CausalLm, Cut, DecoderConfig, Init, Sequence, TopK};
-
-const KEY: &str = "teacher.path";
 
 /// The source of the target distribution.
 pub(super) struct Teacher {
@@ -152,16 +150,6 @@ fn load(config: &DistillConfig, student: &CausalLm) -> Result<CausalLm> {
     let Some(path) = &config.teacher.path else { bail!("{KEY} is unset") };
     let teacher = CausalLm::load(path.as_path(), Init::Pretrained, &student.device).context(KEY)?;
     Ok(teacher.computing(is_bfloat16(config.teacher.dtype, config.trainer.device, &student.device), false))
-}
-
-/// Returns the teacher's own tokenizer, with the date of the student's chat template.
-///
-/// # Errors
-/// If the teacher's folder has none, or it cannot be read.
-pub(super) fn tokenizer(config: &DistillConfig, student: &Tokenizer) -> Result<Tokenizer> {
-    let path = config.teacher.path.as_ref().with_context(|| format!("{KEY} is unset"))?;
-    let own = Tokenizer::load(path.as_path()).and_then(|own| own.with_ends_of(path.as_path())).context(KEY)?;
-    Ok(own.with_date(student.date().clone()))
 }
 
 /// Checks that the teacher has the tokens of the run and reads its sequences.

@@ -5,7 +5,8 @@
 
 use anyhow::Result;
 
-use super::teacher::{self, Teacher};
+use super::teacher::Teacher;
+use super::teacher_tokens::tokenizer;
 use crate::job::unused_options::UnusedOption;
 use burnish_algorithm::uld::{Hybrid, TokenMerge, UldDistance};
 use burnish_config::DistillConfig;
@@ -48,7 +49,7 @@ impl UldLoss {
         let hybrid = match teacher.and_then(Teacher::model).filter(|_| algorithm.uld_use_hybrid_loss) {
             None => None,
             Some(model) => {
-                let pairs = own.same_spelling(&teacher::tokenizer(config, own)?);
+                let pairs = own.same_spelling(&tokenizer(config, own)?);
                 let weights = algorithm.uld_hybrid_matched_weight.zip(algorithm.uld_hybrid_unmatched_weight);
                 let vocabularies = [student.config.vocab_size, model.config.vocab_size];
                 Some(Hybrid::new(&pairs, vocabularies, weights.map(|(matched, other)| [matched, other]), algorithm.beta))
