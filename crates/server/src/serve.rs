@@ -31,7 +31,8 @@ const TURNED_AWAY: usize = 64;
 const FULL: &str = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\n\
                     content-length: 34\r\n\r\n{\"error\":\"too many connections\"}\r\n";
 
-/// Serves requests to the hosts, of their own pages and those of `cors`, until the interrupt, and ends within a second of it. Idle connections are closed at once, requests in progress have
+/// Serves requests until the interrupt, and ends within a second of it. Pages of `cors` may ask in addition to those of the
+/// hosts. Idle connections are closed at once, requests in progress have
 /// half a second, and the rest get status 503.
 ///
 /// # Errors

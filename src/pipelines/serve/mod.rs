@@ -6,11 +6,13 @@
 
 mod answering;
 mod begin;
+mod by_status;
 pub(crate) mod engine_thread;
 mod hub;
 mod metrics;
 mod model;
 mod page;
+mod paths;
 mod request_log;
 mod server;
 mod service;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use super::metrics::RequestsByStatus;
+use super::by_status::RequestsByStatus;
 use burnish_util::excerpt::beginning;
 use burnish_util::number::{short, with_commas};
 use burnish_util::time::{human, unix_time};

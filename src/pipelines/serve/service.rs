@@ -11,24 +11,17 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::hub::RequestHub;
+use super::metrics::metrics;
 use super::page::page;
+use super::paths::{CONVERSATIONS, DETOKENIZE, HEALTH, METRICS, PAGE, TOKENIZE};
 use super::request_log::{ANSWERED, RequestCounts, RequestLog, log_refused};
 use crate::job::openai::{self, ApiPath, not_there, unescaped};
 use burnish_agent::endpoint::{Api, ApiError, CONVERSATION_HEADER, EndpointModel, HttpReply, ServedConversations};
 use burnish_server::{Bearer, Handler, HttpError, HttpResponse, Methods, RequestBody, Workers, json_in_pieces};
 use burnish_util::excerpt::excerpt;
 
-/// An addition to OpenAI's addresses: the served tokens of a conversation. DELETE returns and removes them.
-const CONVERSATIONS: &str = "/v1/conversations/";
 /// The number of replies with many log-probabilities that are written at the same time.
 pub(super) const SCORED: usize = 2;
-const HEALTH: &str = "/health";
-/// vLLM's additions to OpenAI's addresses.
-const TOKENIZE: &str = "/tokenize";
-const DETOKENIZE: &str = "/detokenize";
-const METRICS: &str = "/metrics";
-/// The page, which asks for a token itself.
-const PAGE: &str = "/";
 
 /// The constants of a server.
 pub(crate) struct Facts {
@@ -79,7 +72,7 @@ impl Handler for ServeState {
             (Some(ApiPath::Models), _) => openai::models(&self.facts.model, None).map(openai::response),
             (Some(ApiPath::Model(name)), _) => openai::models(&self.facts.model, Some(&name)).map(openai::response),
             (None, HEALTH) => Ok(json(self.health())),
-            (None, METRICS) => Ok(self.metrics()),
+            (None, METRICS) => Ok(metrics(&self.facts.model.name, &self.counts, self.hub.running_and_waiting())),
             (None, path @ (TOKENIZE | DETOKENIZE)) => self.clone().tokens(path == TOKENIZE, body).await,
             (None, path) => self.conversation(path, head.method == Method::DELETE),
         };
@@ -189,15 +182,6 @@ impl ServeState {
             "waiting": self.hub.waiting(),
             "conversations": self.recorded.load(Ordering::Relaxed),
         })
-    }
-}
-
-/// Returns the name of a path in metrics: one of a few, also for paths with names and keys.
-pub(super) fn endpoint(path: &str) -> &'static str {
-    match (ApiPath::parse(path), path) {
-        (Some(address), _) => address.name(),
-        (None, path) if path.starts_with(CONVERSATIONS) => "/v1/conversations/KEY",
-        (None, path) => [HEALTH, TOKENIZE, DETOKENIZE, METRICS, PAGE].into_iter().find(|known| *known == path).unwrap_or("other"),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
+use super::api::Api;
 use super::completion::Completion;
 use super::options::RequestOptions;
-use super::reply_json::Api;
 
 /// A token with its log-probability.
 struct ShownToken<'a> {
@@ -59,7 +59,7 @@ fn chat(options: &RequestOptions, reply: &Completion) -> Value {
     json!({"content": sampled_tokens(options, reply).map(entry).collect::<Vec<_>>(), "refusal": null})
 }
 
-/// As in vLLM, the most probable tokens of a place include the token itself, also if it is not one of the N.
+/// The most probable tokens of a place include the token itself, also if it is not one of the N, as in vLLM.
 fn text(options: &RequestOptions, prompt: &[u32], reply: &Completion) -> Value {
     let (mut tokens, mut log_probs, mut top, mut offsets, mut at) = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), 0);
     let echoed = options.echo.then(|| prompt_tokens(prompt, reply, options.top_log_probs));

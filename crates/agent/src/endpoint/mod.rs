@@ -8,6 +8,7 @@
 //!
 //! Fields and their meaning follow OpenAI's API reference; further fields have vLLM's names.
 
+mod api;
 mod body_json;
 mod choice_text;
 mod completion;
@@ -31,6 +32,7 @@ mod tokenize;
 mod tree;
 mod turn_index;
 
+pub use api::Api;
 pub use choice_text::ChoiceText;
 pub use completion::{CallParser, Completion, ResponseParser};
 pub use conversation_key::CONVERSATION_HEADER;
@@ -40,7 +42,7 @@ pub use messages::for_template;
 pub use model::{EndpointModel, ModelMemory, ParsedRequest, TemplateSetting, digest};
 pub use options::{RequestDefaults, RequestOptions};
 pub use render::{PromptRenderer, PromptTokens};
-pub use reply_json::{Api, ReplyHead, reply_json};
+pub use reply_json::{ReplyHead, reply_json};
 pub use request::{ChatRequest, CompletionPrompt, TextRequest};
 pub(crate) use sampling_check::check_sampling;
 pub use served_conversations::{ContinuationKind, SamplingStart, ServedConversations, ServedTrajectories};

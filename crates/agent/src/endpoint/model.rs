@@ -8,11 +8,12 @@ use anyhow::Result;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use super::api::Api;
 use super::completion::{CallParser, Completion, ResponseParser};
 use super::error::ApiError;
 use super::options::RequestOptions;
 use super::render::{PromptRenderer, PromptTokens};
-use super::reply_json::{Api, model_list};
+use super::reply_json::model_list;
 use super::reply_scores::ReplyScores;
 use super::request::{ChatRequest, CompletionPrompt, TextRequest};
 use super::served_conversations::{FoundConversation, SamplingStart};

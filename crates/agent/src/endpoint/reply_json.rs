@@ -2,16 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::api::Api;
 use super::completion::Completion;
 use super::log_probs::{log_probs, prompt_log_probs};
 use super::options::RequestOptions;
-
-/// The two APIs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Api {
-    Chat,
-    Text,
-}
 
 /// The fields of a reply that are known before its content.
 #[derive(Clone, Debug, PartialEq)]

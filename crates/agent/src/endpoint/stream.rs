@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 
+use super::api::Api;
 use super::choice_text::ChoiceText;
 use super::completion::Completion;
 use super::log_probs::log_probs;
 use super::options::RequestOptions;
-use super::reply_json::{Api, ReplyHead};
+use super::reply_json::ReplyHead;
 use burnish_data::Tokenizer;
 
 /// The object type of a chunk, for a chat and for a text.
