@@ -1,6 +1,6 @@
 //! The scores that a reply shows, with the texts of their tokens.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -28,13 +28,9 @@ impl ReplyScores {
     /// If a token cannot be decoded.
     pub(super) fn new(tokenizer: &Tokenizer, prompt: &[u32], scores: TurnScores) -> Result<Self> {
         let TurnScores { prompt: of_prompt, sampled } = scores;
-        let mut names = HashMap::new();
         let top = of_prompt.iter().flat_map(|scores| &scores.top_ids).chain(&sampled.top_ids);
-        for &id in top {
-            if !names.contains_key(&id) {
-                names.insert(id, text(tokenizer, id)?);
-            }
-        }
+        let top: BTreeSet<u32> = top.copied().collect();
+        let names = top.into_iter().map(|id| Ok((id, text(tokenizer, id)?))).collect::<Result<_>>()?;
         let prompt_pieces = if of_prompt.is_some() { tokenizer.pieces(prompt)? } else { Vec::new() };
         Ok(Self { prompt: of_prompt, sampled, prompt_pieces, names })
     }

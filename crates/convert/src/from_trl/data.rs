@@ -80,7 +80,10 @@ fn weights_in_4_bits(draft: &mut Draft) {
         return;
     }
     if !draft.values.flag("use_peft") {
-        return draft.refuse("load_in_4bit", "weights in 4 bits are trained with LoRA only: add --use_peft");
+        return draft.refuse(
+            "load_in_4bit",
+            "weights in 4 bits are trained with LoRA only: add --use_peft, or an adapter in the program",
+        );
     }
     let kind = draft.values.text("bnb_4bit_quant_type").unwrap_or_else(|| "nf4".into());
     if kind != "nf4" {

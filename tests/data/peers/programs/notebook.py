@@ -16,7 +16,7 @@ from unsloth import FastLanguageModel, is_bfloat16_supported
 
 max_seq_length = 2048
 model, tokenizer = FastLanguageModel.from_pretrained(
-    model_name="team/start-1b", max_seq_length=max_seq_length, dtype=None, load_in_4bit=True
+    model_name="team/start-1b", max_seq_length=max_seq_length, dtype=None
 )
 model = FastLanguageModel.get_peft_model(model, r=16, lora_alpha=16, lora_dropout=0, bias="none", random_state=3407)
 dataset = load_dataset("team/chats", split="train").map(lambda rows: {"text": rows["chat"]}, batched=True)

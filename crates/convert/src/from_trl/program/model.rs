@@ -109,6 +109,7 @@ fn of_call(reading: &mut Reading, call: &Rc<LibraryCall>) -> Option<String> {
                     name => reading.refuse(call.line, name, "this argument of from_pretrained is not supported"),
                 }
             }
+            quantization::default_of_loader(reading, call);
             for unread in &call.unread {
                 reading.refuse(unread.line, &unread.text, "arguments of from_pretrained that cannot be read");
             }

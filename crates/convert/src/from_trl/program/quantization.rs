@@ -53,3 +53,16 @@ pub(super) fn flag(reading: &mut Reading, call: &LibraryCall, name: &str, value:
     option(reading, "use_bnb_nested_quant", &PyValue::Bool(nested), call.line, false);
     option(reading, name, value, call.line, false);
 }
+
+/// Reads the default of Unsloth's loaders, which is 4 bits unless the call chooses another form of weights.
+pub(super) fn default_of_loader(reading: &mut Reading, call: &LibraryCall) {
+    const FORMS: &[&str] =
+        &["load_in_4bit", "load_in_8bit", "load_in_16bit", "load_in_fp8", "full_finetuning", "quantization_config"];
+    let chosen = |(name, value): &(String, PyValue)| match name.as_str() {
+        "load_in_4bit" => true,
+        name => FORMS.contains(&name) && !matches!(value, PyValue::None | PyValue::Bool(false)),
+    };
+    if call.path.starts_with("unsloth") && call.path.contains("Fast") && !call.keywords.iter().any(chosen) {
+        flag(reading, call, "load_in_4bit", &PyValue::Bool(true));
+    }
+}
