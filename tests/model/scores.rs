@@ -19,17 +19,20 @@ const ENGINE: NativeEngine =
 const TOP: usize = 3;
 const SAMPLED: usize = 4;
 
+/// A turn that has ended, with the scores that it asked for.
+type EndedTurn = (Option<TurnScores>, Response);
+
 /// The turns of a sequence, one after another, with what came of them.
 struct ScoredTurns {
     waiting: Mutex<Vec<(usize, Vec<TurnRequest>)>>,
     arrivals: Mutex<Vec<Arrival>>,
-    ended: Mutex<BTreeMap<usize, Vec<(Option<TurnScores>, Response)>>>,
+    ended: Mutex<BTreeMap<usize, Vec<EndedTurn>>>,
     scored: Mutex<BTreeMap<usize, TurnScores>>,
 }
 
 impl ScoredTurns {
     /// Runs the turns of each sequence, and returns their scores and responses.
-    fn run(model: &CausalLm, turns: Vec<Vec<TurnRequest>>) -> Vec<Vec<(Option<TurnScores>, Response)>> {
+    fn run(model: &CausalLm, turns: Vec<Vec<TurnRequest>>) -> Vec<Vec<EndedTurn>> {
         let all = Self {
             waiting: turns.into_iter().enumerate().collect::<Vec<_>>().into(),
             arrivals: Mutex::default(),
@@ -101,8 +104,7 @@ fn scores_are_those_of_transformers_training_and_generation() {
         let unscored = |ids: &Vec<u32>| vec![turn(ids, SAMPLED, WantedScores::default())];
         // A later turn of a kept sequence, whose prompt is scored again.
         let again = |ids: &Vec<u32>| vec![turn(&ids[..2], 1, WantedScores::default()), turn(ids, SAMPLED, wanted)];
-        let kinds: [&dyn Fn(&Vec<u32>) -> Vec<TurnRequest>; 4] = [&only, &sampled, &unscored, &again];
-        let turns = sequences.iter().flat_map(|ids| kinds.map(|kind| kind(ids))).collect();
+        let turns = sequences.iter().flat_map(|ids| [only(ids), sampled(ids), unscored(ids), again(ids)]).collect();
         let ended = ScoredTurns::run(&model, turns);
         for ((ids, expected), ended) in sequences.iter().zip(golden["sequences"].as_array().unwrap()).zip(ended.chunks(4)) {
             let [only, sampled, unscored, again] = ended else { panic!("{name}: {} sequences", ended.len()) };
