@@ -16,8 +16,16 @@ use crate::common::{rows, succeed, trainer};
 const OPTIONS: &[(&str, &[&str])] = &[
     // It learns only from groups with a single best response; most groups of eight have several.
     ("grpo_passk", &["actor_rollout_ref.rollout.n=2", "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=64"]),
-    // The values of all training prompts would take longer than the run.
-    ("a2po", &["data.train_max_samples=512", "algorithm.a2po.num_value_samples=4"]),
+    // The values of all training prompts would take longer than the run, and nothing clips the loss.
+    (
+        "a2po",
+        &[
+            "data.train_max_samples=512",
+            "algorithm.a2po.num_value_samples=4",
+            "actor_rollout_ref.actor.policy_loss.a2po_beta=0.03",
+            "actor_rollout_ref.actor.ppo_mini_batch_size=64",
+        ],
+    ),
     ("gdpo", &["reward_model.reward_functions=[data_source,integer_format]"]),
     ("trl_gdpo", &["reward_model.reward_functions=[data_source,integer_format]"]),
     ("dro", &["actor_rollout_ref.actor.policy_loss.dro_beta=0.1"]),
@@ -33,7 +41,6 @@ fn accuracies(folder: &Path, name: &str, option: &str, seed: u64) -> (f64, f64) 
     _ = std::fs::remove_dir_all(&at);
     let steps = from_environment("BURNISH_STEPS", 12);
     let mut command = trainer(&["--config", "arithmetic/first.yaml", &format!("{option}={name}")]);
-    command.args(OPTIONS.iter().filter(|(of, _)| *of == name).flat_map(|(_, options)| *options));
     command.args([
         "actor_rollout_ref.actor.ppo_mini_batch_size=32",
         &format!("trainer.total_training_steps={steps}"),
@@ -42,6 +49,7 @@ fn accuracies(folder: &Path, name: &str, option: &str, seed: u64) -> (f64, f64) 
         "trainer.logger=[file]",
         &format!("trainer.default_local_dir={}", at.display()),
     ]);
+    command.args(OPTIONS.iter().filter(|(of, _)| *of == name).flat_map(|(_, options)| *options));
     // As many runs as cores at the same time.
     command.env("RAYON_NUM_THREADS", "1");
     succeed(command);
