@@ -68,6 +68,17 @@ const CONTEXTS: &[(&str, &str)] = &[
          --eval_steps 20",
     ),
     (
+        "iw_opd",
+        "python iw_opd.py --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic --use_peft --eval_strategy steps \
+         --eval_steps 20 --teacher_model_name_or_path data/arithmetic/model --per_device_train_batch_size 16 --log_completions \
+         --distillation_objective jsd --loss_top_k 8",
+    ),
+    (
+        "gold",
+        "python gold.py --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic --use_peft --eval_strategy steps \
+         --eval_steps 20 --teacher_model_name_or_path data/arithmetic/model --lmbda 0",
+    ),
+    (
         "train_ppo_ray",
         "python3 -m openrlhf.cli.train_ppo_ray --actor.model_name_or_path data/arithmetic/model --pretrain data/arithmetic/model \
          --reward.model_name_or_path data/arithmetic/reward_model --reward_pretrain data/arithmetic/reward_model \
@@ -185,6 +196,22 @@ const SAMPLES: &[(&str, &str, &str)] = &[
     ("save_only_model", "", "true"),
     ("bf16", "", "true"),
     ("logging_steps", "", "3"),
+    // Distillation.
+    ("distillation_objective", "", "iw_opd"),
+    ("iw_opd_gamma", "--distillation_objective iw_opd", "0.25"),
+    ("iw_opd_epsilon", "--distillation_objective iw_opd", "0.25"),
+    ("teacher_tokenizer_name_or_path", "--use_uld_loss", "other"),
+    ("uld_token_merge_strategy", "--use_uld_loss", "bayesian"),
+    ("use_extended_uld", "--use_uld_loss", "false"),
+    ("uld_use_hybrid_loss", "--use_uld_loss", "true"),
+    ("uld_hybrid_matched_weight", "--use_uld_loss --uld_use_hybrid_loss", "0.5"),
+    ("uld_hybrid_unmatched_weight", "--use_uld_loss --uld_use_hybrid_loss", "0.5"),
+    ("uld_crossentropy_weight", "--use_uld_loss", "0.5"),
+    ("uld_distillation_weight", "--use_uld_loss", "0.5"),
+    ("uld_student_temperature", "--use_uld_loss", "0.5"),
+    ("uld_teacher_temperature", "--use_uld_loss", "0.5"),
+    ("uld_skip_student_eos", "--use_uld_loss", "false"),
+    ("uld_skip_teacher_eos", "--use_uld_loss", "false"),
     // OpenRLHF.
     ("algo.advantage.estimator", "", "group_norm"),
     ("advantage_estimator", "", "rloo"),

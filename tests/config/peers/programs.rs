@@ -68,6 +68,8 @@ fn no_keyword_of_a_configuration_is_lost() {
         ("a2po", "A2PO"),
         ("reward", "Reward"),
         ("gkd", "GKD"),
+        ("iw_opd", "IWOPD"),
+        ("gold", "GOLD"),
     ];
     for (trainer, class) in classes {
         let options: Vec<_> = (TRL.options)().of(trainer).collect();

@@ -115,6 +115,33 @@ const CASES: &[(&str, &Peer, &str)] = &[
          --gradient_accumulation_steps 8",
     ),
     (
+        "trl-iw-opd",
+        &TRL,
+        "accelerate launch --num_processes 2 examples/scripts/iw_opd.py --model_name_or_path data/arithmetic/model \
+         --teacher_model_name_or_path data/arithmetic/model --dataset_name data/arithmetic --max_length 64 \
+         --max_completion_length 8 --num_generations 2 --generation_batch_size 8 --per_device_train_batch_size 4 \
+         --gradient_accumulation_steps 4 --iw_opd_gamma 0.25 --temperature 0.9",
+    ),
+    (
+        "trl-iw-opd-jsd",
+        &TRL,
+        "python iw_opd.py --model_name_or_path data/arithmetic/model --teacher_model_name_or_path data/arithmetic/model \
+         --dataset_name data/arithmetic --distillation_objective jsd --beta 0.5 --loss_top_k 16 --loss_add_tail false",
+    ),
+    (
+        "trl-gold",
+        &TRL,
+        "python gold.py --model_name_or_path data/arithmetic/model --teacher_model_name_or_path data/arithmetic/model \
+         --dataset_name data/arithmetic --use_uld_loss --lmbda 0 --uld_use_hybrid_loss --uld_crossentropy_weight 0.5 \
+         --uld_teacher_temperature 2.0 --num_generations 2 --max_length 64",
+    ),
+    (
+        "trl-gold-jsd",
+        &TRL,
+        "python gold.py --model_name_or_path data/arithmetic/model --teacher_model_name_or_path data/arithmetic/model \
+         --dataset_name data/arithmetic --beta 0.1",
+    ),
+    (
         "openrlhf-dpo",
         &OPENRLHF,
         "deepspeed --module openrlhf.cli.train_dpo --model.model_name_or_path data/arithmetic/model --data.dataset data/arithmetic \

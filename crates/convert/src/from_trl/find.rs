@@ -9,6 +9,7 @@ use crate::shell::{TargetForm, targets};
 const IN_SCRIPTS: &[(&str, &str)] = &[
     ("reward_modeling", "reward"),
     ("async_grpo", "async_grpo"),
+    ("iw_opd", "iw_opd"),
     ("dpo_online", "online_dpo"),
     ("online_dpo", "online_dpo"),
     ("nash_md", "nash_md"),

@@ -22,6 +22,12 @@ pub(super) fn derive(draft: &mut Draft) -> f64 {
             "ref_model_sync_steps",
         );
     }
+    shown(draft);
+    updates
+}
+
+/// Sets the number of responses that a step shows.
+pub(super) fn shown(draft: &mut Draft) {
     let all = || match draft.settings.get("data.train_batch_size").map(|setting| &setting.value) {
         Some(Value::Int(prompts)) => (*prompts as usize).saturating_mul(draft.values.count("num_generations").unwrap_or(1)),
         _ => 0,
@@ -29,7 +35,6 @@ pub(super) fn derive(draft: &mut Draft) -> f64 {
     let shown = draft.values.flag("log_completions").then(|| draft.values.count("num_completions_to_print").unwrap_or_else(all));
     let shown = shown.unwrap_or(0);
     draft.set("trainer.log_completions", int(shown), "log_completions num_completions_to_print");
-    updates
 }
 
 /// The sampling parameters of vLLM that are settings of `rollout`; transformers shares some names.

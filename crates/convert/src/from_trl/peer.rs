@@ -1,8 +1,8 @@
 //! TRL as a [`Peer`].
 
 use super::{
-    a2po, data, distill, find, grpo, online_dpo, optimizer, original, preference, program, run, sft, stages, table_model,
-    table_preference, table_rl, table_sft, table_trainer,
+    a2po, data, distill, find, gold, grpo, iw_opd, online_dpo, optimizer, original, preference, program, run, sft, stages,
+    table_distill, table_model, table_preference, table_rl, table_sft, table_trainer,
 };
 use crate::peers::{Draft, Peer, PeerOptions};
 use std::sync::LazyLock;
@@ -15,7 +15,7 @@ pub static TRL: Peer = Peer {
     command: "from-trl",
     example: "trl grpo --model_name_or_path …, accelerate launch … grpo.py --…",
     options: || &OPTIONS,
-    rows: &[table_preference::ROWS, table_rl::ROWS, table_sft::ROWS, table_model::ROWS, table_trainer::ROWS],
+    rows: &[table_distill::ROWS, table_preference::ROWS, table_rl::ROWS, table_sft::ROWS, table_model::ROWS, table_trainer::ROWS],
     trainers: stages::TRAINERS,
     script_options: &["reward_funcs", "reward_model_name_or_path", "dataset_name", "dataset_config", "datasets"],
     absent: stages::ABSENT,
@@ -31,7 +31,9 @@ fn derive(draft: &mut Draft) {
         ("dpo" | "kto" | "orpo" | "cpo" | "tpo", _) => once(preference::derive, draft),
         ("reward", _) => once(preference::reward, draft),
         ("gkd", _) => once(distill::derive, draft),
+        ("gold", _) => once(gold::derive, draft),
         ("a2po", _) => a2po::derive(draft),
+        ("iw_opd", _) => iw_opd::derive(draft),
         ("online_dpo", _) => online_dpo::derive(draft),
         (_, true) => once(original::derive, draft),
         _ => grpo::derive(draft),

@@ -10,6 +10,7 @@ pub(super) const TRAINERS: &[PeerTrainer] = &[
     PeerTrainer { name: "ppo", kind: Kind::Rl, subcommand: "" },
     PeerTrainer { name: "online_dpo", kind: Kind::Rl, subcommand: "" },
     PeerTrainer { name: "a2po", kind: Kind::Rl, subcommand: "" },
+    PeerTrainer { name: "iw_opd", kind: Kind::Rl, subcommand: "" },
     PeerTrainer { name: "sft", kind: Kind::Sft, subcommand: "sft" },
     PeerTrainer { name: "dpo", kind: Kind::Dpo, subcommand: "dpo" },
     PeerTrainer { name: "kto", kind: Kind::Dpo, subcommand: "dpo" },
@@ -18,6 +19,7 @@ pub(super) const TRAINERS: &[PeerTrainer] = &[
     PeerTrainer { name: "tpo", kind: Kind::Dpo, subcommand: "dpo" },
     PeerTrainer { name: "reward", kind: Kind::Rm, subcommand: "rm" },
     PeerTrainer { name: "gkd", kind: Kind::Distill, subcommand: "distill" },
+    PeerTrainer { name: "gold", kind: Kind::Distill, subcommand: "distill" },
 ];
 
 const NOT_ONLINE: &str = "online DPO is similar: `trainer from-trl` converts dpo_online.py";
@@ -29,11 +31,7 @@ pub(super) const ABSENT: &[(&str, &str)] = &[
     ("ipo", "use `trl dpo --loss_type ipo`"),
     ("bco", "TRL recommends KTO instead: `trainer dpo` with algorithm.loss_type=kto"),
     ("nash_md xpo", NOT_ONLINE),
-    (
-        "gold",
-        "use `trainer distill` with algorithm.loss_type=uld, and the same names of settings (uld_…); responses come from the data",
-    ),
-    ("distillation async_distillation minillm sdft sdpo ssd iw_opd server_distillation self_distillation", NOT_TEACHER),
+    ("distillation async_distillation minillm sdft sdpo ssd server_distillation self_distillation", NOT_TEACHER),
     (
         "dppo gfpo gmpo papo grpo_with_replay_buffer",
         "convert the command as `trl grpo`, and choose a similar loss (docs/algorithms.md)",

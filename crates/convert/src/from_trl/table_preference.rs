@@ -60,31 +60,31 @@ pub(super) const ROWS: &[TreatmentRow] = &[
     ("padding_value", "", Ignored(NOT_PADDED)),
     (
         "max_length",
-        "dpo kto orpo cpo tpo reward gkd",
+        "dpo kto orpo cpo tpo reward gkd gold",
         Read("`data.max_length`; null (no truncation) becomes `data.truncation=error`"),
     ),
     ("truncation_mode", "dpo", Read("`data.truncation`: `right` for `keep_start`, `left` for `keep_end`")),
-    ("padding_free pad_to_multiple_of", "dpo kto tpo reward gkd", Ignored(NOT_PADDED)),
-    ("eval_on_start", "dpo kto orpo cpo tpo reward gkd", Ignored("validation runs every `test_freq` steps and at the end")),
+    ("padding_free pad_to_multiple_of", "dpo kto tpo reward gkd gold", Ignored(NOT_PADDED)),
+    ("eval_on_start", "dpo kto orpo cpo tpo reward gkd gold", Ignored("validation runs every `test_freq` steps and at the end")),
     // Reward models.
     ("center_rewards_coefficient", "", Key("algorithm.center_rewards_coefficient")),
     // Distillation on given responses.
     (
         "assistant_only_loss completion_only_loss truncation_mode",
-        "gkd",
+        "gkd gold",
         Ignored("rows are always conversations, truncated on the left"),
     ),
     ("teacher_model_name_or_path", "gkd", Read("`teacher.path`")),
     ("teacher_model_init_kwargs", "gkd", Refused("a model is loaded as its config.json describes: edit that file")),
     ("beta", "gkd", Key("algorithm.beta")),
     ("lmbda", "gkd", Read("refused above 0: responses come from the data")),
-    ("loss_type", "gkd", Refused("GKDTrainer's loss is always the divergence")),
+    ("loss_type", "gkd gold", Refused("the loss is always the distance from the teacher")),
     (
         "shuffle_dataset",
-        "gkd",
+        "gkd gold",
         Ignored("every epoch shuffles the rows, as in transformers; data.shuffle=false keeps their order"),
     ),
-    ("seq_kd", "gkd", Refused("write the teacher's responses first, with `trainer generate`")),
+    ("seq_kd", "gkd gold", Refused("write the teacher's responses first, with `trainer generate`")),
     ("temperature max_new_tokens", "gkd", Ignored("responses come from the data, not from sampling")),
     // Online DPO.
     ("judge", "online_dpo", Refused("set a reward function or a reward model")),

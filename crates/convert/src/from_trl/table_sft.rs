@@ -42,7 +42,7 @@ pub(super) const ROWS: &[TreatmentRow] = &[
         "sft",
         Read("`data.text_key` if given, else rows are conversations; ignored with a loss mask, with a note in the recipe"),
     ),
-    ("dataset_text_field", "gkd", Ignored("rows are always conversations")),
+    ("dataset_text_field", "gkd gold", Ignored("rows are always conversations")),
     ("dataset_kwargs", "", Refused("rows are always tokenized at the start of a run")),
     ("chat_template_path", "", Refused("set model.custom_chat_template to the text of the template")),
     ("eos_token", "", Refused("change the end token in tokenizer_config.json")),

@@ -11,7 +11,7 @@ const ONE_DTYPE: &str = "weights, optimizer and losses are float32; `bf16` sets 
 const EVALUATION: &str = "validation has its own metrics";
 const NO_LOW_RANK: &str = "low-rank gradient projection is not supported; LoRA is `lora_rank`";
 
-const STAGES: &str = "sft dpo kto orpo cpo tpo reward gkd";
+const STAGES: &str = "sft dpo kto orpo cpo tpo reward gkd gold";
 
 pub(super) const ROWS: &[TreatmentRow] = &[
     // The length of the run.

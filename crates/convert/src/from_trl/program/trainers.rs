@@ -15,6 +15,7 @@ pub(super) struct TrainerClass {
 const RL: &str = "model reward_funcs args train_dataset eval_dataset processing_class reward_processing_classes callbacks \
     optimizers peft_config";
 const STAGE: &str = "model args data_collator train_dataset eval_dataset processing_class";
+const TEACHER: &str = "model teacher_model args data_collator train_dataset eval_dataset processing_class";
 const REFERENCE: &str = "model ref_model args data_collator train_dataset eval_dataset processing_class";
 /// RLOO and PPO before they took reward functions.
 const ORIGINAL: &str = "args processing_class model ref_model reward_model train_dataset";
@@ -36,11 +37,9 @@ const CLASSES: &[TrainerClass] = &[
     TrainerClass { class: "ORPOTrainer", stage: "orpo", positional: STAGE },
     TrainerClass { class: "CPOTrainer", stage: "cpo", positional: STAGE },
     TrainerClass { class: "RewardTrainer", stage: "reward", positional: STAGE },
-    TrainerClass {
-        class: "GKDTrainer",
-        stage: "gkd",
-        positional: "model teacher_model args data_collator train_dataset eval_dataset processing_class",
-    },
+    TrainerClass { class: "GKDTrainer", stage: "gkd", positional: TEACHER },
+    TrainerClass { class: "IWOPDTrainer", stage: "iw_opd", positional: TEACHER },
+    TrainerClass { class: "GOLDTrainer", stage: "gold", positional: TEACHER },
     TrainerClass {
         class: "OnlineDPOTrainer",
         stage: "online_dpo",
@@ -56,7 +55,6 @@ const CLASSES: &[TrainerClass] = &[
     TrainerClass { class: "TPOTrainer", stage: "tpo", positional: STAGE },
     TrainerClass { class: "XPOTrainer", stage: "xpo", positional: STAGE },
     TrainerClass { class: "NashMDTrainer", stage: "nash_md", positional: STAGE },
-    TrainerClass { class: "GOLDTrainer", stage: "gold", positional: STAGE },
     TrainerClass { class: "DistillationTrainer", stage: "distillation", positional: STAGE },
     TrainerClass { class: "MiniLLMTrainer", stage: "minillm", positional: STAGE },
     TrainerClass { class: "SDFTTrainer", stage: "sdft", positional: STAGE },
