@@ -28,7 +28,7 @@ TRANSFORMERS = {
     "0.28.0": ["5.0.0", "4.57.1"], "1.1.0": ["5.6.0", "4.57.1"], "1.6.0": ["5.12.0", "4.57.1"], "1.10.0": ["5.18.0", "4.57.1"],
     "1.16.0": ["5.24.0", "4.57.1"],
 }
-TRL = "a2po cpo dpo gkd gold grpo iw_opd kto online_dpo orpo ppo reward rloo sft tpo".split()
+TRL = "a2po cpo dpo gkd gold grpo iw_opd kto online_dpo orpo ppo reward rloo sdft sdpo sft tpo".split()
 OPENRLHF = "train_dpo train_kd train_kto train_ppo train_ppo_ray train_prm train_rm train_sft".split()
 # Defaults that are expressions, with their values; a dict is by the first number of the version of transformers.
 EXPRESSIONS = {

@@ -74,6 +74,17 @@ const CONTEXTS: &[(&str, &str)] = &[
          --distillation_objective jsd --loss_top_k 8",
     ),
     (
+        "sdft",
+        "python sdft.py --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic --use_peft --eval_strategy steps \
+         --eval_steps 20 --per_device_train_batch_size 16 --num_generations 4",
+    ),
+    (
+        "sdpo",
+        "python sdpo.py --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic --use_peft --eval_strategy steps \
+         --eval_steps 20 --per_device_train_batch_size 16 --num_generations 4 --teacher_model_kind base \
+         --distillation_mode topk_logits --distillation_topk 16 --distillation_weight 0.5",
+    ),
+    (
         "gold",
         "python gold.py --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic --use_peft --eval_strategy steps \
          --eval_steps 20 --teacher_model_name_or_path data/arithmetic/model --lmbda 0",
@@ -198,6 +209,8 @@ const SAMPLES: &[(&str, &str, &str)] = &[
     ("logging_steps", "", "3"),
     // Distillation.
     ("distillation_objective", "", "iw_opd"),
+    ("distillation_mode", "", "sampled_token"),
+    ("teacher_model_kind", "", "live"),
     ("iw_opd_gamma", "--distillation_objective iw_opd", "0.25"),
     ("iw_opd_epsilon", "--distillation_objective iw_opd", "0.25"),
     ("teacher_tokenizer_name_or_path", "--use_uld_loss", "other"),

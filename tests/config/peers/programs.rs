@@ -70,6 +70,8 @@ fn no_keyword_of_a_configuration_is_lost() {
         ("gkd", "GKD"),
         ("iw_opd", "IWOPD"),
         ("gold", "GOLD"),
+        ("sdft", "SDFT"),
+        ("sdpo", "SDPO"),
     ];
     for (trainer, class) in classes {
         let options: Vec<_> = (TRL.options)().of(trainer).collect();

@@ -142,6 +142,25 @@ const CASES: &[(&str, &Peer, &str)] = &[
          --dataset_name data/arithmetic --beta 0.1",
     ),
     (
+        "trl-sdft",
+        &TRL,
+        "python sdft.py --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic --teacher_model_kind ema \
+         --teacher_update_rate 0.01 --teacher_sync_steps 3 --num_loss_tokens_to_skip 2 --per_device_train_batch_size 8 \
+         --gradient_accumulation_steps 2 --steps_per_generation 4 --max_prompt_length 16 --max_completion_length 8",
+    ),
+    (
+        "trl-sdpo",
+        &TRL,
+        "accelerate launch --num_processes 2 sdpo.py --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic \
+         --include_environment_feedback --success_reward_threshold 0.5 --max_prompt_length 16 --max_completion_length 8",
+    ),
+    (
+        "trl-sdpo-rewards",
+        &TRL,
+        "python sdpo.py --model_name_or_path data/arithmetic/model --dataset_name data/arithmetic --distillation_weight 0.2 \
+         --distillation_mode topk_logits --distillation_topk 20 --distillation_alpha 0.5 --loss_type dr_grpo --epsilon_high 0.28",
+    ),
+    (
         "openrlhf-dpo",
         &OPENRLHF,
         "deepspeed --module openrlhf.cli.train_dpo --model.model_name_or_path data/arithmetic/model --data.dataset data/arithmetic \

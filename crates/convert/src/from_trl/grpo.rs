@@ -13,7 +13,9 @@ pub(super) fn derive(draft: &mut Draft) -> f64 {
     if draft.trainer.name == "rloo" {
         rloo(draft);
     } else {
-        losses(draft, updates);
+        losses(draft);
+        kl_loss(draft, updates);
+        correction(draft);
     }
     if let Some(steps) = draft.values.number("ref_model_sync_steps").filter(|_| draft.values.flag("sync_ref_model")) {
         draft.set(
@@ -119,7 +121,7 @@ fn clip_high(draft: &mut Draft, less: f64) {
 }
 
 /// Sets estimator, loss and aggregation of GRPO.
-fn losses(draft: &mut Draft, updates: f64) {
+pub(super) fn losses(draft: &mut Draft) {
     let separately = draft.values.text("multi_objective_aggregation").is_some_and(|how| how == "normalize_then_sum");
     let estimator = if separately { "trl_gdpo" } else { "trl_grpo" };
     draft.set("algorithm.adv_estimator", text(estimator), "multi_objective_aggregation");
@@ -189,8 +191,6 @@ fn losses(draft: &mut Draft, updates: f64) {
             clip_high(draft, 0.0);
         }
     }
-    kl_loss(draft, updates);
-    correction(draft);
 }
 
 fn kl_loss(draft: &mut Draft, updates: f64) {

@@ -20,6 +20,7 @@ mod preference;
 mod program;
 mod rewards;
 mod run;
+mod self_distill;
 mod sft;
 mod stages;
 mod table_distill;

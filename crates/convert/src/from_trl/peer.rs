@@ -1,8 +1,8 @@
 //! TRL as a [`Peer`].
 
 use super::{
-    a2po, data, distill, find, gold, grpo, iw_opd, online_dpo, optimizer, original, preference, program, run, sft, stages,
-    table_distill, table_model, table_preference, table_rl, table_sft, table_trainer,
+    a2po, data, distill, find, gold, grpo, iw_opd, online_dpo, optimizer, original, preference, program, run, self_distill, sft,
+    stages, table_distill, table_model, table_preference, table_rl, table_sft, table_trainer,
 };
 use crate::peers::{Draft, Peer, PeerOptions};
 use std::sync::LazyLock;
@@ -34,6 +34,8 @@ fn derive(draft: &mut Draft) {
         ("gold", _) => once(gold::derive, draft),
         ("a2po", _) => a2po::derive(draft),
         ("iw_opd", _) => iw_opd::derive(draft),
+        ("sdft", _) => self_distill::sdft(draft),
+        ("sdpo", _) => self_distill::sdpo(draft),
         ("online_dpo", _) => online_dpo::derive(draft),
         (_, true) => once(original::derive, draft),
         _ => grpo::derive(draft),

@@ -11,6 +11,8 @@ pub(super) const TRAINERS: &[PeerTrainer] = &[
     PeerTrainer { name: "online_dpo", kind: Kind::Rl, subcommand: "" },
     PeerTrainer { name: "a2po", kind: Kind::Rl, subcommand: "" },
     PeerTrainer { name: "iw_opd", kind: Kind::Rl, subcommand: "" },
+    PeerTrainer { name: "sdft", kind: Kind::Rl, subcommand: "" },
+    PeerTrainer { name: "sdpo", kind: Kind::Rl, subcommand: "" },
     PeerTrainer { name: "sft", kind: Kind::Sft, subcommand: "sft" },
     PeerTrainer { name: "dpo", kind: Kind::Dpo, subcommand: "dpo" },
     PeerTrainer { name: "kto", kind: Kind::Dpo, subcommand: "dpo" },
@@ -31,7 +33,7 @@ pub(super) const ABSENT: &[(&str, &str)] = &[
     ("ipo", "use `trl dpo --loss_type ipo`"),
     ("bco", "TRL recommends KTO instead: `trainer dpo` with algorithm.loss_type=kto"),
     ("nash_md xpo", NOT_ONLINE),
-    ("distillation async_distillation minillm sdft sdpo ssd server_distillation self_distillation", NOT_TEACHER),
+    ("distillation async_distillation minillm ssd server_distillation self_distillation", NOT_TEACHER),
     (
         "dppo gfpo gmpo papo grpo_with_replay_buffer",
         "convert the command as `trl grpo`, and choose a similar loss (docs/algorithms.md)",

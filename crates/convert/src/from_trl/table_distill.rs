@@ -46,6 +46,76 @@ pub(super) const ROWS: &[TreatmentRow] = &[
     ("use_vllm", "iw_opd", Ignored(NATIVE)),
     ("vllm_sync_frequency", "", Ignored(NATIVE)),
     ("log_completions_steps", "iw_opd", Ignored("trainer.num_sample_generations limits the steps")),
+    // Self-distillation.
+    ("teacher_model_kind", "", Read("`distillation.teacher_model_kind`, with the same names")),
+    ("teacher_update_rate", "", Key("distillation.teacher_update_rate")),
+    ("teacher_sync_steps", "", Read("`distillation.teacher_sync_steps`, in steps; TRL counts updates")),
+    ("teacher_prompt_template", "", Key("distillation.teacher_prompt_template")),
+    (
+        "distillation_mode",
+        "",
+        Read(
+            "`distillation.distillation_loss.loss_mode`: `sampled_token`; with `topk_logits` and `full_logits` a divergence on \
+             `loss_top_k` tokens",
+        ),
+    ),
+    (
+        "distillation_alpha",
+        "",
+        Read("`distillation.distillation_loss.loss_mode`: `forward_kl` for 0, `reverse_kl` for 1, else `jsd` with this `beta`"),
+    ),
+    ("distillation_topk", "", Read("`distillation.distillation_loss.loss_top_k` and `loss_support=student`, with `topk_logits`")),
+    ("distillation_add_tail", "", Read("`distillation.distillation_loss.loss_add_tail`, with `topk_logits`")),
+    ("distillation_is_clip", "", Key("distillation.distillation_loss.distillation_is_clip")),
+    ("num_loss_tokens_to_skip", "", Key("distillation.distillation_loss.num_loss_tokens_to_skip")),
+    ("generate_from_teacher", "", Refused("every response is the policy's")),
+    ("use_vllm", "sdft sdpo", Ignored(NATIVE)),
+    ("diagnostics_warning_interval diagnostics_flat_tolerance", "", Ignored("`trainer doctor` names groups with equal rewards")),
+    ("full_logit_distillation", "", Refused("set distillation.distillation_loss.loss_mode=jsd, with loss_top_k")),
+    (
+        "sync_ref_model ref_model_mixup_alpha ref_model_sync_steps",
+        "sdft sdpo",
+        Refused("set distillation.teacher_model_kind=ema, with distillation.teacher_update_rate and teacher_sync_steps"),
+    ),
+    (
+        "beta epsilon epsilon_high importance_sampling_level loss_type scale_rewards reward_weights",
+        "sdft",
+        Ignored("SDFTTrainer has no rewards"),
+    ),
+    ("top_entropy_quantile", "sdft sdpo", Refused("the teacher judges every token")),
+    ("distillation_weight", "sdft", Refused("the teacher's loss is the only loss: multiply the learning rate instead")),
+    // SDPO.
+    (
+        "distillation_weight",
+        "sdpo",
+        Read(
+            "`distillation.distillation_loss.distillation_loss_coef`, w/(1 − w) for the weight w; 1 is `use_task_rewards=false`, 0 is \
+             refused",
+        ),
+    ),
+    ("beta", "sdpo", Ignored("TRL's loss does not read it")),
+    (
+        "loss_type",
+        "sdpo",
+        Read("`actor_rollout_ref.actor.loss_agg_mode`, with `distillation_weight` below 1; see [Losses](#losses)"),
+    ),
+    ("use_successful_as_teacher", "", Key("distillation.sdpo.use_successful_as_teacher")),
+    ("dont_reprompt_on_self_success", "", Key("distillation.sdpo.dont_reprompt_on_self_success")),
+    ("success_reward_threshold", "", Key("distillation.sdpo.success_reward_threshold")),
+    ("max_reprompt_len", "", Key("distillation.sdpo.max_reprompt_len")),
+    ("reprompt_template", "", Key("distillation.sdpo.reprompt_template")),
+    ("solution_template", "", Key("distillation.sdpo.solution_template")),
+    ("feedback_template", "", Key("distillation.sdpo.feedback_template")),
+    ("include_environment_feedback", "", Key("distillation.sdpo.include_environment_feedback")),
+    ("environment_feedback_only_without_solution", "", Key("distillation.sdpo.environment_feedback_only_without_solution")),
+    ("remove_thinking_from_demonstration", "", Key("distillation.sdpo.remove_thinking_from_demonstration")),
+    ("teacher_regularization", "", Refused("set distillation.teacher_model_kind")),
+    ("ema_update_rate", "", Refused("set distillation.teacher_update_rate")),
+    (
+        "sdpo_policy_loss_mode",
+        "",
+        Refused("set distillation.distillation_loss.use_task_rewards, and distillation_loss_coef as the teacher's weight"),
+    ),
     // GOLD.
     ("use_uld_loss", "", Read("`algorithm.loss_type`: `uld`, otherwise `jsd`")),
     ("beta", "gold", Key("algorithm.beta")),

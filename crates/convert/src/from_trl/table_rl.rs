@@ -29,7 +29,7 @@ pub(super) const ROWS: &[TreatmentRow] = &[
         Read("`data.max_prompt_length`, `data.truncation=left`; 512 in editions without it, where longer prompts are errors"),
     ),
     ("max_completion_length response_length", "", Read("`data.max_response_length`")),
-    ("shuffle_dataset", "rloo grpo", Key("data.shuffle")),
+    ("shuffle_dataset", "rloo grpo sdft sdpo", Key("data.shuffle")),
     ("chat_template_kwargs", "", Key("data.apply_chat_template_kwargs")),
     ("temperature", "", Key("actor_rollout_ref.rollout.temperature")),
     ("top_p", "", Key("actor_rollout_ref.rollout.top_p")),

@@ -57,8 +57,12 @@ const CLASSES: &[TrainerClass] = &[
     TrainerClass { class: "NashMDTrainer", stage: "nash_md", positional: STAGE },
     TrainerClass { class: "DistillationTrainer", stage: "distillation", positional: STAGE },
     TrainerClass { class: "MiniLLMTrainer", stage: "minillm", positional: STAGE },
-    TrainerClass { class: "SDFTTrainer", stage: "sdft", positional: STAGE },
-    TrainerClass { class: "SDPOTrainer", stage: "sdpo", positional: STAGE },
+    TrainerClass {
+        class: "SDFTTrainer",
+        stage: "sdft",
+        positional: "model args train_dataset eval_dataset processing_class callbacks optimizers peft_config",
+    },
+    TrainerClass { class: "SDPOTrainer", stage: "sdpo", positional: RL },
     TrainerClass { class: "AsyncGRPOTrainer", stage: "async_grpo", positional: RL },
 ];
 
