@@ -22,6 +22,12 @@ use burnish_optim::learner::{ADAPTER, HUGGINGFACE};
 pub(crate) fn write_whole(part: &Path, whole: &Path, to: &Path, form: &WeightForm) -> Result<()> {
     let (huggingface, text) = (part.join(HUGGINGFACE), whole_with_dtype(whole, form.name)?);
     let (trained, theirs) = (HfConfig::read(&huggingface)?, HfConfig::read(whole)?.decoder()?);
+    ensure!(
+        trained.classifier().is_none(),
+        "--into: {} is a classifier, and the text part of {} is a language model",
+        huggingface.display(),
+        whole.display()
+    );
     let source = Source::find(&huggingface, &part.join(ADAPTER), form.base, &trained)?;
     // A run may have extended the model to longer sequences, and put its weights into 4 bits.
     let ours = trained.decoder()?;

@@ -64,6 +64,12 @@ impl Pipeline for Trainer {
         let mut metrics = Metrics::new();
         metrics.set("training/global_step", at.step as f64);
         if advantages.needs(Need::PromptValue) && sampling.prompt_values.is_none() {
+            if at.step > 1 && !learning.has_reference() {
+                tracing::warn!(
+                    "step {}: the trained policy estimates the values of prompts, since the run has no reference",
+                    at.step
+                );
+            }
             let model = learning.initial_policy();
             clock.time("prompt_values", || sampling.estimate_prompt_values(model, &advantages.batch_shaping, at))?;
         }

@@ -14,6 +14,18 @@ use burnish_checkpoint::Changes;
 use burnish_data::SamplerState;
 use burnish_util::interrupt::Interrupted;
 
+/// Settings, or sections of settings, that change the scores which values of prompts are of.
+const SCORES: [&str; 8] = [
+    "reward_model",
+    "custom_reward_function",
+    "reward.function_kwargs",
+    "algorithm.missing_eos_penalty",
+    "algorithm.stop_properly_penalty_coef",
+    "algorithm.reward_clip_range",
+    "algorithm.turn_rewards",
+    "data.max_response_length",
+];
+
 /// The state that a step changes, other than weights, optimizers and the position in the data.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct TrainerState {
@@ -55,7 +67,11 @@ impl TrainerState {
         }
         let kl_controller = advantages.resumed_kl_controller(self.kl_controller, changes);
         let adaptive_entropy = learning.resumed_entropy(self.adaptive_entropy, changes);
-        Ok(Self { kl_controller, adaptive_entropy, ..self })
+        let prompt_values = self.prompt_values.filter(|_| {
+            let changed = SCORES.iter().find(|key| changes.has_in(key));
+            changed.inspect(|key| tracing::warn!("{key} has changed: the values of prompts are estimated again")).is_none()
+        });
+        Ok(Self { kl_controller, adaptive_entropy, prompt_values, ..self })
     }
 }
 

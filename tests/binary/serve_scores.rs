@@ -20,8 +20,8 @@ fn harness(choice: &Value, context: usize) -> (f64, bool) {
     let (tokens, top) = (log_probs["token_logprobs"].as_array().unwrap(), log_probs["top_logprobs"].as_array().unwrap());
     let places = context..tokens.len() - 1;
     let of = |value: &Value| value.as_f64().unwrap();
-    let likeliest = |top: &Value| top.as_object().unwrap().values().map(of).fold(f64::NEG_INFINITY, f64::max);
-    let is_greedy = places.clone().all(|place| of(&tokens[place]) == likeliest(&top[place]));
+    let largest = |top: &Value| top.as_object().unwrap().values().map(of).fold(f64::NEG_INFINITY, f64::max);
+    let is_greedy = places.clone().all(|place| of(&tokens[place]) == largest(&top[place]));
     (tokens[places].iter().map(of).sum(), is_greedy)
 }
 
@@ -61,7 +61,7 @@ fn an_echoed_prompt_has_the_log_probs_of_generation() {
     }
     assert_eq!(short["text"], "12+34=");
 
-    // What the harness sends and reads: the greedy continuation is greedy, another is not and has less.
+    // The harness sends and reads this: the greedy continuation is greedy, another is not and has less.
     let tail = server.json("/completions", &echo(json!([whole, "12+34=99"]), 1));
     let other = tail["choices"][1]["logprobs"]["tokens"].as_array().unwrap().len() - 1;
     let (greedy, wrong) = (harness(&tail["choices"][0], prompt.len()), harness(&tail["choices"][1], other - 2));

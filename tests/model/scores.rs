@@ -104,10 +104,12 @@ fn scores_are_those_of_transformers_training_and_generation() {
         let unscored = |ids: &Vec<u32>| vec![turn(ids, SAMPLED, WantedScores::default())];
         // A later turn of a kept sequence, whose prompt is scored again.
         let again = |ids: &Vec<u32>| vec![turn(&ids[..2], 1, WantedScores::default()), turn(ids, SAMPLED, wanted)];
-        let turns = sequences.iter().flat_map(|ids| [only(ids), sampled(ids), unscored(ids), again(ids)]).collect();
+        // A later turn of a kept sequence, which samples nothing.
+        let none = |ids: &Vec<u32>| vec![turn(&ids[..2], 1, WantedScores::default()), turn(ids, 0, WantedScores::default())];
+        let turns = sequences.iter().flat_map(|ids| [only(ids), sampled(ids), unscored(ids), again(ids), none(ids)]).collect();
         let ended = ScoredTurns::run(&model, turns);
-        for ((ids, expected), ended) in sequences.iter().zip(golden["sequences"].as_array().unwrap()).zip(ended.chunks(4)) {
-            let [only, sampled, unscored, again] = ended else { panic!("{name}: {} sequences", ended.len()) };
+        for ((ids, expected), ended) in sequences.iter().zip(golden["sequences"].as_array().unwrap()).zip(ended.chunks(5)) {
+            let [only, sampled, unscored, again, none] = ended else { panic!("{name}: {} sequences", ended.len()) };
             let (Some(scores), response) = &only[0] else { panic!("{name} has no scores") };
             let prompt = scores.prompt.as_ref().unwrap();
             assert_eq!((&response.ids, &scores.sampled), (&Vec::new(), &TokenScores::default()));
@@ -115,6 +117,7 @@ fn scores_are_those_of_transformers_training_and_generation() {
             let trained = model.token_stats(&[Sequence::new(&ids[..1], &ids[1..])], 1.0, None);
             close(&format!("{name} training"), &prompt.log_probs, &trained.log_prob, 1e-4);
             check_top(&name, &ids[1..], prompt);
+            assert!(none[1].1.ids.is_empty(), "{name}: {:?}", none[1].1.ids);
             let (of_unscored, greedy) = &unscored[0];
             assert!(of_unscored.is_none());
             for (scores, response) in [&sampled[0], &again[1]] {

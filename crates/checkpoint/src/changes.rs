@@ -33,6 +33,12 @@ impl Changes {
     pub fn has(&self, key: &str) -> bool {
         self.keys.iter().any(|changed| changed == key)
     }
+
+    /// Returns true if `key`, or a setting in the section `key`, has changed.
+    pub fn has_in(&self, key: &str) -> bool {
+        let is_in = |changed: &String| changed.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        self.keys.iter().any(is_in)
+    }
 }
 
 /// Facts about a run that its checkpoint is compared with, in addition to the settings as written.

@@ -16,9 +16,9 @@ pub struct WantedScores {
 /// temperature 1; sampling settings do not change them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TokenScores {
-    /// [n], of the tokens.
+    /// `[n]`, of the tokens.
     pub log_probs: Vec<f32>,
-    /// [n]: the number of tokens of the vocabulary that are at least as probable as the token, as in vLLM; 1 for the most
+    /// `[n]`: the number of tokens of the vocabulary that are at least as probable as the token, as in vLLM; 1 for the most
     /// probable one.
     pub ranks: Vec<u32>,
     /// The number of most probable tokens in each place.

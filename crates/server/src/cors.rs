@@ -27,12 +27,19 @@ impl CorsOrigins {
     /// If one is neither `*` nor a scheme with a host and, if needed, a port.
     pub fn new(origins: &[String]) -> Result<Self> {
         for origin in origins.iter().filter(|origin| *origin != "*") {
-            let host = origin.split_once("://").map_or("", |(_, host)| host);
+            let (scheme, host) = origin.split_once("://").unwrap_or_default();
+            let is_scheme = scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
             let is_plain = host.bytes().all(|byte| byte.is_ascii_graphic() && !b"/?#@*".contains(&byte));
             ensure!(
-                !host.is_empty() && is_plain,
+                is_scheme && !scheme.is_empty() && is_plain && !host.is_empty(),
                 "{origin:?} is not an origin: give the scheme, the host and the port, such as http://localhost:3000"
             );
+            let port = match scheme.to_ascii_lowercase().as_str() {
+                "http" => ":80",
+                "https" => ":443",
+                _ => continue,
+            };
+            ensure!(!host.ends_with(port), "{origin:?}: browsers leave the port {port} of {scheme} out; leave it out too");
         }
         Ok(Self(origins.to_vec()))
     }
@@ -79,9 +86,14 @@ mod tests {
     #[test]
     fn origins_are_checked_and_compared_as_a_whole() {
         let origins = |texts: &[&str]| CorsOrigins::new(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
-        for wrong in ["", "localhost:3000", "http://", "http://a/", "http://a b", "http://*.a", "http://u@a"] {
+        for wrong in ["", "localhost:3000", "http://", "http://a/", "http://a b", "http://*.a", "http://u@a", "://a", " http://a"]
+        {
             assert!(origins(&[wrong]).is_err_and(|error| error.to_string().contains("is not an origin")), "{wrong}");
         }
+        for port in ["http://a:80", "HTTPS://a.example:443"] {
+            assert!(origins(&[port]).is_err_and(|error| error.to_string().contains("leave it out too")), "{port}");
+        }
+        assert!(origins(&["http://a:8080", "https://a:80", "chrome-extension://a"]).is_ok());
         let allows = |known: &[&str], sent: &[&str]| {
             let mut headers = HeaderMap::new();
             sent.iter().for_each(|origin| _ = headers.append(ORIGIN, origin.parse().unwrap()));

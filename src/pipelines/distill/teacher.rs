@@ -161,9 +161,10 @@ fn check(config: &DistillConfig, inputs: &StageInputs<DistillExample>) -> Result
     let theirs = HfConfig::read(path.as_path()).and_then(|hf| hf.decoder()).context(KEY)?;
     let examples = || inputs.train.iter().chain(&inputs.val);
     if config.algorithm.is_uld() {
-        let longest = examples().filter_map(|example| example.teacher.as_ref()).map(|row| row.document.ids.len()).max();
+        let longest = examples().filter_map(|example| example.teacher.as_ref()).map(|row| row.sequence().len()).max();
         let own = tokenizer(config, &inputs.tokenizer)?;
-        check_model(&theirs, &own, longest.unwrap_or(0), "data.max_length").with_context(|| format!("{KEY}={path}"))?;
+        check_model(&theirs, &own, longest.unwrap_or(0), "data.max_length with data.truncation=filter")
+            .with_context(|| format!("{KEY}={path}"))?;
         return Ok(Some(theirs));
     }
     let longest = examples().flat_map(StageExample::sequences).map(|s| s.len()).max();

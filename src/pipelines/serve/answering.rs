@@ -54,27 +54,20 @@ impl ServeState {
         let write = move || {
             let _place = place;
             for (index, (reply, scores)) in replies.iter_mut().zip(scores).enumerate() {
-                service.add_scores(&begun, index, reply, scores)?;
+                let prompt = &begun.answered.prompts[index / begun.parsed.options.n.max(1)];
+                scores.map_or(Ok(()), |scores| service.add_scores(prompt, reply, *scores))?;
             }
             Ok(response(HttpReply::Json(reply_json(&begun.answered, &begun.parsed.options, &replies))))
         };
-        spawn_blocking(write).await.unwrap_or_else(|_| Err(ApiError::status(500, "the reply could not be written")))
+        spawn_blocking(write).await.unwrap_or_else(|_| Err(not_written()))
     }
 
     /// Adds the scores of a choice to its reply.
-    fn add_scores(
-        &self,
-        begun: &StartedRequest,
-        index: usize,
-        reply: &mut Completion,
-        scores: Option<Box<TurnScores>>,
-    ) -> Result<(), ApiError> {
-        let Some(scores) = scores else { return Ok(()) };
-        let prompt = &begun.answered.prompts[index / begun.parsed.options.n.max(1)];
+    fn add_scores(&self, prompt: &[u32], reply: &mut Completion, scores: TurnScores) -> Result<(), ApiError> {
         let of_prompt = scores.prompt.iter().flat_map(|scores| &scores.log_probs);
         let all: Vec<f32> = of_prompt.chain(&scores.sampled.log_probs).copied().collect();
         check_numbers(&all).map_err(|wrong| ApiError::status(500, wrong.to_string()))?;
-        self.facts.model.add_scores(reply, prompt, *scores)
+        self.facts.model.add_scores(reply, prompt, scores)
     }
 
     /// Streams chunks while tokens are sampled.
@@ -96,7 +89,12 @@ impl ServeState {
     }
 
     /// Sends the chunks. Returns false if the client has left.
-    async fn send(&self, mut begun: StartedRequest, pieces: &Sender<Bytes>, log: &mut RequestLog) -> Result<bool, ApiError> {
+    async fn send(
+        self: &Arc<Self>,
+        mut begun: StartedRequest,
+        pieces: &Sender<Bytes>,
+        log: &mut RequestLog,
+    ) -> Result<bool, ApiError> {
         let tokenizer = self.facts.model.renderer.tokenizer();
         let (options, reads_calls) = (begun.parsed.options.clone(), begun.parsed.tools.is_some());
         let mut writer = ChunkWriter::new(begun.answered.clone(), options, reads_calls, &self.facts.model.eos);
@@ -123,7 +121,16 @@ impl ServeState {
                 SequenceEvent::Scores(of_sequence) => scores[index] = Some(of_sequence),
                 SequenceEvent::End(response) => {
                     let mut reply = self.reply(&begun, index, response)?;
-                    self.add_scores(&begun, index, &mut reply, scores[index].take())?;
+                    if let Some(scores) = scores[index].take() {
+                        let (service, place) = (self.clone(), self.scored.clone().acquire_owned().await);
+                        let prompt = begun.answered.prompts[index / begun.parsed.options.n.max(1)].clone();
+                        let add = move || {
+                            let _place = place;
+                            service.add_scores(&prompt, &mut reply, *scores)?;
+                            Ok(reply)
+                        };
+                        reply = spawn_blocking(add).await.unwrap_or_else(|_| Err(not_written()))?;
+                    }
                     chunks = writer.end(tokenizer, index, &reply);
                     left -= 1;
                     if left == 0 {
@@ -155,6 +162,10 @@ fn add(log: Option<&mut RequestLog>, sampled: usize) {
     if let Some((_, so_far)) = log.and_then(|log| log.tokens.as_mut()) {
         *so_far += sampled;
     }
+}
+
+fn not_written() -> ApiError {
+    ApiError::status(500, "the reply could not be written")
 }
 
 fn broke_off() -> ApiError {

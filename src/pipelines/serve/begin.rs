@@ -49,10 +49,12 @@ impl ServeState {
         }
         let (stop, options) = (parsed.stop(model), &parsed.options);
         let mut sequences = Vec::with_capacity(ids.len() * options.n);
-        let (mut tokens, mut sampled) = (0, 0_usize);
+        // Every choice of a text shows its prompt.
+        let shown = if api == Api::Text { options.n } else { 1 };
+        let (mut tokens, mut sampled) = (0_usize, 0_usize);
         for (prompt, ids) in ids.iter().enumerate() {
             let sampling = options.sampling(ids.len(), &defaults)?;
-            tokens += ids.len();
+            tokens = tokens.saturating_add(ids.len().saturating_mul(shown));
             sampled = sampled.saturating_add(sampling.max_tokens.saturating_mul(options.n));
             let ids: Arc<[u32]> = ids.as_slice().into();
             for sample in 0..options.n {

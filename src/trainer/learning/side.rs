@@ -57,7 +57,7 @@ impl LearningSide {
         &self.actor.model
     }
 
-    /// Reference, or the policy of a run without one, whose first step has not been made.
+    /// Reference, or the present policy of a run without one.
     pub(crate) fn initial_policy(&self) -> &CausalLm {
         self.reference.as_ref().unwrap_or_else(|| self.policy())
     }

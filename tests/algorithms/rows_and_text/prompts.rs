@@ -372,3 +372,21 @@ fn shares_of_files_hold_in_every_epoch_and_resume_anywhere() {
         assert!(set == 1 && message.contains(why), "{message}");
     }
 }
+
+/// Rows that are left out take no place in a batch, and the position counts them.
+#[test]
+fn rows_are_left_out_of_batches() {
+    let even = |row: usize| row.is_multiple_of(2);
+    let mut sampler = Sampler::new(10, 2, false, 0, true).unwrap();
+    assert_eq!([sampler.next_batch_where(even), sampler.next_batch_where(even)], [[0, 2], [4, 6]]);
+    let saved = sampler.state();
+    // The last kept row fills no batch.
+    assert_eq!((sampler.next_batch_where(even), sampler.state().epoch), (vec![0, 2], 1));
+    let mut resumed = Sampler::new(10, 2, false, 0, true).unwrap();
+    resumed.restore(saved).unwrap();
+    assert_eq!(resumed.next_batch(), [7, 8]);
+    assert!(resumed.next_batch_where(|row| row == 1).is_empty());
+    let mut whole = Sampler::new(5, 2, false, 0, false).unwrap();
+    assert_eq!([whole.next_batch_where(even), whole.next_batch_where(even)], [vec![0, 2], vec![4]]);
+    assert!(whole.next_batch_where(|_| false).is_empty());
+}

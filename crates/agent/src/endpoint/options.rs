@@ -149,17 +149,24 @@ impl RequestOptions {
 
     /// Returns the scores that the reply shows.
     pub fn scores(&self) -> WantedScores {
-        let echoed = (self.echo && self.log_probs).then_some(self.top_log_probs);
-        WantedScores { prompt: self.prompt_log_probs.max(echoed), sampled: self.top_log_probs }
+        WantedScores { prompt: self.prompt_log_probs.max(self.echoed()), sampled: self.top_log_probs }
     }
 
-    /// Checks the number of log-probabilities of a reply, given the tokens of its prompts and the most that may be sampled.
+    /// The number of most probable tokens at each token of an echoed prompt, if these have log-probabilities.
+    fn echoed(&self) -> Option<usize> {
+        (self.echo && self.log_probs).then_some(self.top_log_probs)
+    }
+
+    /// Checks the number of log-probabilities of a reply, given the tokens of the prompts that it shows, each as often as it is
+    /// shown, and the most that may be sampled.
     ///
     /// # Errors
     /// If the reply would have too many.
     pub fn check_scores(&self, prompt: usize, sampled: usize) -> Result<(), ApiError> {
-        let WantedScores { prompt: of_prompt, sampled: of_sampled } = self.scores();
-        let prompt = of_prompt.map_or(0, |top| prompt.saturating_mul(top + 1));
+        let of_sampled = self.top_log_probs;
+        // Both lists are written.
+        let lists = [self.prompt_log_probs, self.echoed()].into_iter().flatten();
+        let prompt = lists.fold(0_usize, |all, top| all.saturating_add(prompt.saturating_mul(top + 1)));
         let sampled = if of_sampled == 0 { 0 } else { sampled.saturating_mul(of_sampled + 1) };
         let all = prompt.saturating_add(sampled);
         if all <= MAX_SCORED {

@@ -17,8 +17,9 @@ pub(super) const ESTIMATOR: Estimator = Estimator {
           a2po.filter_all_incorrect, prompts without a score above 0 among the N are not drawn.\n\
           Paper: Brantley et al. 2025, Accelerating RL for LLM reasoning with optimal advantage regression, arXiv:2505.20686.\n\
           TRL: A2POTrainer, with actor_rollout_ref.actor.policy_loss.loss_mode=a2po.\n\
-          Deviation: values belong to rows and are in the checkpoint; TRL's table has the prompt's text as its key, so that equal \
-          prompts share one value, and a restart estimates again. TRL leaves out prompts whose scores add up to 0, also 1 and −1.\n\
+          Deviation: values belong to rows and are in the checkpoint. TRL's key is the text of the prompt, so that equal prompts \
+          share one value, and a restart estimates again. TRL leaves out prompts whose scores add up to 0, also 1 and −1; here a \
+          prompt with negative scores only is left out too.\n\
           When: one response to each prompt is wanted, and sampling all prompts before training is affordable.",
     needs: &[Need::PromptValue],
     reads: &[],
@@ -29,6 +30,7 @@ pub(super) const ESTIMATOR: Estimator = Estimator {
         value_is_blind_to("algorithm.length_penalty.num_input_tokens_weight"),
         value_is_blind_to("algorithm.length_penalty.num_turns_weight"),
         value_is_blind_to("algorithm.use_kl_in_reward"),
+        value_is_blind_to("algorithm.post_processing.path"),
     ],
     run,
 };

@@ -6,17 +6,23 @@ use crate::peers::{Draft, int, text};
 /// Converts TRL's A*-PO command, and returns the number of updates in a step.
 pub(super) fn derive(draft: &mut Draft) -> f64 {
     let count = |names: &str| draft.values.count(names).unwrap_or(1);
-    let each = count("per_device_train_batch_size");
+    let each = draft.values.count("per_gpu_train_batch_size").unwrap_or_else(|| count("per_device_train_batch_size"));
     let prompts = each.saturating_mul(count("gradient_accumulation_steps")).saturating_mul(draft.processes);
-    let names = "per_device_train_batch_size gradient_accumulation_steps";
+    let names = "per_device_train_batch_size per_gpu_train_batch_size gradient_accumulation_steps";
     draft.set("data.train_batch_size", int(prompts), names);
     draft.set("@actor.ppo_mini_batch_size", int(prompts), names);
-    batch::micro_batches(draft, each, "per_device_train_batch_size");
+    batch::micro_batches(draft, each, "per_device_train_batch_size per_gpu_train_batch_size");
     draft.set_because("actor_rollout_ref.rollout.n", int(1), "A2POTrainer samples one response to each prompt");
     grpo::responses(draft);
     rewards::derive(draft);
     draft.set_because("algorithm.adv_estimator", text("a2po"), "A2POTrainer");
     draft.set_because("@actor.policy_loss.loss_mode", text("a2po"), "A2POTrainer");
+    if draft.values.flag("filter_all_incorrect") {
+        draft.differ(
+            "filter_all_incorrect: prompts without a score above 0 are left out, in TRL those whose scores add up to 0; the run keeps the \
+             number of steps of all prompts",
+        );
+    }
     if draft.values.number("temperature").is_some_and(|temperature| temperature != 1.0) {
         draft.note("temperature: log-probabilities use the sampling temperature; TRL's use temperature 1");
     }

@@ -53,13 +53,14 @@ fn other_tokens(draft: &mut Draft) {
         draft.copy(&format!("algorithm.{name}"), name);
     }
     match draft.values.text("uld_token_merge_strategy").as_deref() {
-        Some("observed") if draft.values.flag("use_extended_uld") => draft.note(
+        Some("observed") => draft.note(
             "uld_token_merge_strategy observed: TRL reads the distributions one token too late, and never compares the first token of \
             an answer; here it is compared",
         ),
         None => draft.note("this edition of TRL has no uld_token_merge_strategy: tokens that are compared as one are merged by `bayesian`"),
         Some(_) => {}
     }
+    draft.differ("the teacher reads its own chat template; TRL shows it the text of the student's");
     let (teacher, tokenizer) =
         (draft.values.text("teacher_model_name_or_path"), draft.values.text("teacher_tokenizer_name_or_path"));
     if tokenizer.is_some() && tokenizer != teacher {

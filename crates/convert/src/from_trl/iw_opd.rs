@@ -75,9 +75,29 @@ fn loss(draft: &mut Draft) {
             draft.set(&teacher::loss("loss_mode"), text("iw_opd"), "distillation_objective");
             draft.copy(&teacher::loss("iw_opd_gamma"), "iw_opd_gamma");
             draft.copy(&teacher::loss("iw_opd_epsilon"), "iw_opd_epsilon");
+            sampled(draft);
         }
         "jsd" => divergence(draft),
         _ => draft.refuse("distillation_objective", "supported are iw_opd and jsd"),
+    }
+}
+
+/// Sets the distribution that the log-probabilities of sampled tokens are of. Without vLLM, TRL computes them itself, and knows no
+/// cut distribution.
+fn sampled(draft: &mut Draft) {
+    let number = |name: &str, default: f64| draft.values.number(name).unwrap_or(default);
+    let is_cut = number("top_p", 1.0) < 1.0 || number("top_k", 0.0) > 0.0;
+    if !is_cut || draft.values.flag("use_vllm") {
+        return;
+    }
+    if number("temperature", 1.0) == 1.0 {
+        let why = "without vLLM, TRL's log-probabilities are of the whole distribution";
+        draft.set_because("actor_rollout_ref.rollout.logprobs_mode", text("raw_logprobs"), why);
+    } else {
+        draft.differ(
+            "top_p, top_k: log-probabilities of sampled tokens are of the distribution that is sampled; TRL's, without vLLM, are of \
+             the whole one",
+        );
     }
 }
 

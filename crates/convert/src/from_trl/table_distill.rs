@@ -43,7 +43,11 @@ pub(super) const ROWS: &[TreatmentRow] = &[
     ),
     ("loss_add_tail", "", Read("`distillation.distillation_loss.loss_add_tail`, with `distillation_objective=jsd`")),
     ("reverse_kl_top_1_mode", "", Refused("distillation.distillation_loss.loss_support chooses the tokens")),
-    ("use_vllm", "iw_opd", Ignored(NATIVE)),
+    (
+        "use_vllm",
+        "iw_opd",
+        Read("the built-in engine generates; without it and with `top_p` or `top_k`, `rollout.logprobs_mode=raw_logprobs`"),
+    ),
     ("vllm_sync_frequency", "", Ignored(NATIVE)),
     ("log_completions_steps", "iw_opd", Ignored("trainer.num_sample_generations limits the steps")),
     // Self-distillation.

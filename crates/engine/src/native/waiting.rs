@@ -55,8 +55,8 @@ impl Waiting {
             return paused.map(|paused| paused.table);
         };
         match (paused, self.new.back_mut()) {
-            // The scores of a prompt need its hidden states, so the sequence is computed again.
-            (Some(paused), _) if turn.scores.prompt.is_some() => {
+            // The scores of a prompt need its hidden states, and a turn without tokens ends after its prompt: both are computed again.
+            (Some(paused), _) if turn.scores.prompt.is_some() || turn.sampling.max_tokens == 0 => {
                 self.open -= 1;
                 self.new.push_back(NewPrompt { ids: turn.ids.clone(), sequences: [(sequence, turn)].into() });
                 return Some(paused.table);

@@ -26,7 +26,8 @@ pub(super) const FAMILY: Family = Family {
         ]);
         config.only("mamba_use_mlp", true.into())?;
         let bias = config.bool_or("attention_bias", false)?;
-        let common = config.llama_like(config.kv_heads()?)?;
+        let kv_heads = config.heads_or_null("num_key_value_heads", Some(8))?;
+        let common = config.llama_like(kv_heads.map_or_else(|| config.usize("num_attention_heads"), Ok)?)?;
         let factor = |key: &str| config.f64_or(key, 1.0);
         let (into, keys) = (factor("attention_in_multiplier")?, factor("key_multiplier")?);
         // Without biases, a factor on the input of attention is its square on the scores, and itself on the result.

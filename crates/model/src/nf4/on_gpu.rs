@@ -20,7 +20,7 @@ pub(crate) const OFFSET: usize = VALUES.len() + 256;
 /// A matrix [rows, columns] of 4-bit codes.
 pub(crate) struct GpuNf4 {
     shape: [usize; 2],
-    /// Eight codes in a word of u32. Those of a byte are swapped: the first is in the upper half.
+    /// Eight codes in a word of u32. The two codes of a byte are swapped: the first is in the upper half.
     pub codes: CubeTensor,
     /// f32: the scale of each block, or with double quantisation of each group of blocks.
     pub scales: CubeTensor,

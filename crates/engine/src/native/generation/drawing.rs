@@ -46,16 +46,14 @@ pub(crate) fn draw_on_device(drawing: &mut [&mut Running], logits: Tensor<2>, se
     let forbidden: Vec<Vec<u32>> = drawing.iter().map(|sequence| sequence.forbidden(settings)).collect();
     let rows = drawing.iter().zip(&forbidden).zip(&u);
     let rows: Vec<DrawRow> = rows.map(|((sequence, forbidden), &u)| sequence.row(settings, forbidden, u)).collect();
-    let drawn = sample_on_device(logits.clone(), &rows);
-    drawing.iter_mut().zip(drawn).for_each(|(sequence, drawn)| sequence.push(drawn, settings));
-    // Scores are computed on the host, so only their rows are copied.
+    // Scores are computed on the host, so only their rows are copied. Another handle on all logits would make the draw copy them.
     let scored: Vec<usize> = (0..drawing.len()).filter(|&row| drawing[row].scored() > 0).collect();
-    if scored.is_empty() {
-        return;
-    }
     let (vocab, device) = (logits.dims()[1], logits.device());
-    let rows = to_host(logits.select(0, index(scored.iter().copied(), &device)));
-    for (row, logits) in scored.into_iter().zip(rows.chunks_exact(vocab)) {
+    let kept = (!scored.is_empty()).then(|| logits.clone().select(0, index(scored.iter().copied(), &device)));
+    let drawn = sample_on_device(logits, &rows);
+    drawing.iter_mut().zip(drawn).for_each(|(sequence, drawn)| sequence.push(drawn, settings));
+    let kept = kept.map(to_host).unwrap_or_default();
+    for (row, logits) in scored.into_iter().zip(kept.chunks_exact(vocab)) {
         drawing[row].add_score(logits);
     }
 }
