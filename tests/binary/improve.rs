@@ -40,11 +40,12 @@ fn accuracies(folder: &Path, name: &str, option: &str, seed: u64) -> (f64, f64) 
     // The curves of an earlier call are replaced.
     _ = std::fs::remove_dir_all(&at);
     let steps = from_environment("BURNISH_STEPS", 12);
+    let is_kept = std::env::var_os("BURNISH_CURVES").is_some();
     let mut command = trainer(&["--config", "arithmetic/first.yaml", &format!("{option}={name}")]);
     command.args([
         "actor_rollout_ref.actor.ppo_mini_batch_size=32",
         &format!("trainer.total_training_steps={steps}"),
-        &format!("trainer.test_freq={}", steps.div_ceil(4)),
+        &format!("trainer.test_freq={}", if is_kept { steps.div_ceil(4) } else { steps }),
         &format!("trainer.seed={seed}"),
         "trainer.logger=[file]",
         &format!("trainer.default_local_dir={}", at.display()),

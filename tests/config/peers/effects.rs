@@ -201,7 +201,7 @@ const SAMPLES: &[(&str, &str, &str)] = &[
     ("eval_packing", "--packing --packing_strategy wrapped", "false"),
     ("greater_is_better", "--metric_for_best_model eval_loss", "true"),
     ("use_cpu", "", "true"),
-    ("use_vllm", "", "false"),
+    ("use_vllm", "--distillation_objective iw_opd", "true"),
     ("use_rslora", "", "true"),
     ("no_cuda", "", "true"),
     ("save_only_model", "", "true"),
@@ -304,8 +304,12 @@ pub(super) fn context(peer: &'static Peer, trainer: &str, edition: usize) -> Vec
     let (_, text) = CONTEXTS.iter().find(|(name, _)| *name == trainer).unwrap();
     let all = words(text);
     let start = all.iter().position(|word| word.starts_with("--") && word != "--module").unwrap();
-    let mut kept = all[..start].to_vec();
-    let mut index = start;
+    [all[..start].to_vec(), known(peer, trainer, edition, &all[start..])].concat()
+}
+
+/// Keeps the options that an edition of a command has.
+fn known(peer: &'static Peer, trainer: &str, edition: usize, all: &[String]) -> Vec<String> {
+    let (mut kept, mut index) = (vec![], 0);
     while index < all.len() {
         let values = all[index + 1..].iter().take_while(|word| !word.starts_with("--")).count();
         let name = all[index].trim_start_matches("--");
@@ -337,7 +341,7 @@ fn every_option_that_is_a_setting_has_an_effect() {
             let is_default = default == Value::Text(value.clone());
             let value = if option.name == "truncation_mode" && is_default { "keep_start".into() } else { value };
             let mut base = context(peer, option.trainer, edition);
-            base.extend(words(&before));
+            base.extend(known(peer, option.trainer, edition, &words(&before)));
             let mut changed = base.clone();
             let is_on = option.syntax == OptionSyntax::Flag && base.contains(&format!("--{}", option.name));
             let value = if is_on { "false".into() } else { value };
