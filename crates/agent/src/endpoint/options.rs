@@ -157,8 +157,8 @@ impl RequestOptions {
         (self.echo && self.log_probs).then_some(self.top_log_probs)
     }
 
-    /// Checks the number of log-probabilities of a reply, given the tokens of the prompts that it shows, each as often as it is
-    /// shown, and the most that may be sampled.
+    /// Checks the number of log-probabilities of a reply, given the tokens of the prompts that it shows, counted for each place, and
+    /// the most that may be sampled.
     ///
     /// # Errors
     /// If the reply would have too many.

@@ -58,10 +58,7 @@ pub(super) const ROWS: &[TreatmentRow] = &[
     (
         "distillation_mode",
         "",
-        Read(
-            "`distillation.distillation_loss.loss_mode`: `sampled_token`; with `topk_logits` and `full_logits` a divergence on \
-             `loss_top_k` tokens",
-        ),
+        Read("`distillation.distillation_loss.loss_mode`: `sampled_token`, or a divergence on `loss_top_k` tokens"),
     ),
     (
         "distillation_alpha",
@@ -79,23 +76,17 @@ pub(super) const ROWS: &[TreatmentRow] = &[
     (
         "sync_ref_model ref_model_mixup_alpha ref_model_sync_steps",
         "sdft sdpo",
-        Refused("set distillation.teacher_model_kind=ema, with distillation.teacher_update_rate and teacher_sync_steps"),
+        Refused("set distillation.teacher_model_kind=ema and distillation.teacher_update_rate"),
     ),
-    (
-        "beta epsilon epsilon_high importance_sampling_level loss_type scale_rewards reward_weights",
-        "sdft",
-        Ignored("SDFTTrainer has no rewards"),
-    ),
+    ("beta epsilon epsilon_high importance_sampling_level", "sdft", Ignored("SDFTTrainer has no rewards")),
+    ("loss_type scale_rewards reward_weights", "sdft", Ignored("SDFTTrainer has no rewards")),
     ("top_entropy_quantile", "sdft sdpo", Refused("the teacher judges every token")),
     ("distillation_weight", "sdft", Refused("the teacher's loss is the only loss: multiply the learning rate instead")),
     // SDPO.
     (
         "distillation_weight",
         "sdpo",
-        Read(
-            "`distillation.distillation_loss.distillation_loss_coef`, w/(1 − w) for the weight w; 1 is `use_task_rewards=false`, 0 is \
-             refused",
-        ),
+        Read("`distillation.distillation_loss.distillation_loss_coef`: w/(1 − w) of the weight w; 1: `use_task_rewards=false`"),
     ),
     ("beta", "sdpo", Ignored("TRL's loss does not read it")),
     (
@@ -115,11 +106,7 @@ pub(super) const ROWS: &[TreatmentRow] = &[
     ("remove_thinking_from_demonstration", "", Key("distillation.sdpo.remove_thinking_from_demonstration")),
     ("teacher_regularization", "", Refused("set distillation.teacher_model_kind")),
     ("ema_update_rate", "", Refused("set distillation.teacher_update_rate")),
-    (
-        "sdpo_policy_loss_mode",
-        "",
-        Refused("set distillation.distillation_loss.use_task_rewards, and distillation_loss_coef as the teacher's weight"),
-    ),
+    ("sdpo_policy_loss_mode", "", Refused("set distillation.distillation_loss.use_task_rewards and its distillation_loss_coef")),
     // GOLD.
     ("use_uld_loss", "", Read("`algorithm.loss_type`: `uld`, otherwise `jsd`")),
     ("beta", "gold", Key("algorithm.beta")),
