@@ -5,13 +5,7 @@ use crate::peers::{Draft, int, text};
 
 /// Converts TRL's A*-PO command, and returns the number of updates in a step.
 pub(super) fn derive(draft: &mut Draft) -> f64 {
-    let count = |names: &str| draft.values.count(names).unwrap_or(1);
-    let each = draft.values.count("per_gpu_train_batch_size").unwrap_or_else(|| count("per_device_train_batch_size"));
-    let prompts = each.saturating_mul(count("gradient_accumulation_steps")).saturating_mul(draft.processes);
-    let names = "per_device_train_batch_size per_gpu_train_batch_size gradient_accumulation_steps";
-    draft.set("data.train_batch_size", int(prompts), names);
-    draft.set("@actor.ppo_mini_batch_size", int(prompts), names);
-    batch::micro_batches(draft, each, "per_device_train_batch_size per_gpu_train_batch_size");
+    batch::of_prompts(draft);
     draft.set_because("actor_rollout_ref.rollout.n", int(1), "A2POTrainer samples one response to each prompt");
     grpo::responses(draft);
     rewards::derive(draft);

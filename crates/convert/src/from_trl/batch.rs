@@ -46,3 +46,14 @@ pub(super) fn micro_batches(draft: &mut Draft, each: usize, names: &str) {
         draft.set(&format!("actor_rollout_ref.{section}.log_prob_micro_batch_size_per_gpu"), int(each), names);
     }
 }
+
+/// Sets the batch of a trainer that counts prompts and makes one update in a step.
+pub(super) fn of_prompts(draft: &mut Draft) {
+    let count = |names: &str| draft.values.count(names).unwrap_or(1);
+    let each = draft.values.count("per_gpu_train_batch_size").unwrap_or_else(|| count("per_device_train_batch_size"));
+    let prompts = each.saturating_mul(count("gradient_accumulation_steps")).saturating_mul(draft.processes);
+    let names = "per_device_train_batch_size per_gpu_train_batch_size gradient_accumulation_steps";
+    draft.set("data.train_batch_size", int(prompts), names);
+    draft.set("@actor.ppo_mini_batch_size", int(prompts), names);
+    micro_batches(draft, each, "per_device_train_batch_size per_gpu_train_batch_size");
+}

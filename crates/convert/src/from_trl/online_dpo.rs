@@ -6,13 +6,7 @@ use burnish_hydra::Value;
 
 /// Converts TRL's online DPO command, and returns the number of updates in a step.
 pub(super) fn derive(draft: &mut Draft) -> f64 {
-    let count = |names: &str| draft.values.count(names).unwrap_or(1);
-    let each = draft.values.count("per_gpu_train_batch_size").unwrap_or_else(|| count("per_device_train_batch_size"));
-    let prompts = each.saturating_mul(count("gradient_accumulation_steps")).saturating_mul(draft.processes);
-    let names = "per_device_train_batch_size per_gpu_train_batch_size gradient_accumulation_steps";
-    draft.set("data.train_batch_size", int(prompts), names);
-    draft.set("@actor.ppo_mini_batch_size", int(prompts), names);
-    batch::micro_batches(draft, each, "per_device_train_batch_size per_gpu_train_batch_size");
+    batch::of_prompts(draft);
     draft.set_because("actor_rollout_ref.rollout.n", int(2), "OnlineDPOTrainer samples two responses to each prompt");
     grpo::no_limit(draft);
     draft.copy("data.max_response_length", "max_new_tokens");
