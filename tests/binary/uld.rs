@@ -122,7 +122,7 @@ fn settings_of_other_losses_are_refused() {
         ("`algorithm.loss_type=uld` compares whole vocabularies", &["teacher.top_k=3"]),
         ("they cannot be packed alike", &["data.packing=bfd"]),
         ("are set together", &["algorithm.uld_hybrid_matched_weight=0.5"]),
-        ("so there is no loss", &["algorithm.uld_distillation_weight=0"]),
+        ("so nothing would be learnt", &["algorithm.uld_distillation_weight=0"]),
     ] {
         let output = distill(folder.path(), "refused", more).output().unwrap();
         let messages = String::from_utf8_lossy(&output.stderr);

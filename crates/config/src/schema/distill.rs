@@ -211,7 +211,7 @@ fn uld(config: &DistillConfig, report: &mut Report) {
         report.wrong("algorithm.uld_hybrid_matched_weight", message, "write both, or neither for weights by the vocabularies");
     }
     if algorithm.uld_distillation_weight == 0.0 && algorithm.uld_crossentropy_weight == 0.0 {
-        let message = "`uld_distillation_weight` and `uld_crossentropy_weight` are both 0, so there is no loss";
+        let message = "`uld_distillation_weight` and `uld_crossentropy_weight` are both 0, so nothing would be learnt";
         report.wrong("algorithm.uld_distillation_weight", message, "write algorithm.uld_distillation_weight=1");
     }
 }
